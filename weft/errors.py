@@ -1,0 +1,76 @@
+"""Every exception Weft raises on purpose.
+
+A message says four things: the place, what was expected, what was got, and what to do. Each class also derives from the
+built-in that a NumPy or PyTorch user would catch.
+"""
+
+from __future__ import annotations
+
+
+class WeftError(Exception):
+    """Root of all Weft exceptions.
+
+    >>> str(WeftError("matmul", expected="[m, k] and [k, n]", got="f32[4, 5] and f32[4, 5]", hint="transpose one"))
+    'matmul: expected [m, k] and [k, n], got f32[4, 5] and f32[4, 5]; transpose one'
+    """
+
+    def __init__(self, place: str, *, expected: str = "", got: str = "", hint: str = "") -> None:
+        self.place, self.expected, self.got, self.hint = place, expected, got, hint
+        clauses = [f"expected {expected}" * bool(expected), f"got {got}" * bool(got)]
+        said = ", ".join(c for c in clauses if c)
+        super().__init__("; ".join(p for p in (f"{place}: {said}" if said else place, hint) if p))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.place, self.expected, self.got, self.hint)
+
+
+def _rebuild(kind: type[WeftError], place: str, expected: str, got: str, hint: str) -> WeftError:
+    return kind(place, expected=expected, got=got, hint=hint)
+
+
+class ShapeError(WeftError, ValueError):
+    """Shapes, axes or sizes that do not satisfy an op's rule."""
+
+
+class DTypeError(WeftError, TypeError):
+    """A dtype, or the type of a Python argument, that an op does not take."""
+
+
+class IndexRangeError(WeftError, IndexError):
+    """An index outside the axis it indexes."""
+
+
+class DivisionError(WeftError, ZeroDivisionError):
+    """Integer division by a Python zero."""
+
+
+class GradError(WeftError, RuntimeError):
+    """A gradient asked for where none can be had."""
+
+
+class AllocationError(WeftError, MemoryError):
+    """More memory than the machine can give."""
+
+
+class CaptureError(WeftError, RuntimeError):
+    """A function that cannot be captured whole."""
+
+
+class GuardError(WeftError, RuntimeError):
+    """A compiled program called with arguments it was not captured for."""
+
+
+class ArtifactError(WeftError, ValueError):
+    """A file that is damaged, hostile or of another version."""
+
+
+class ExportError(WeftError, RuntimeError):
+    """A program that the target format cannot express."""
+
+
+class NumericsError(WeftError, ArithmeticError):
+    """A value that is not finite, or not representable, where that was asked to be an error."""
+
+
+class DeviceError(WeftError, RuntimeError):
+    """A machine that cannot do what was asked, with what to do about it."""
