@@ -22,7 +22,7 @@ from weft.types.dtype import DType, bool_, float32, float64, int64
 VERBS: dict[str, str] = {
     # leaves
     "input": "element of operand `value` at the point being computed",
-    "load": "element of operand `value` at the i64 indices given",
+    "load": "element of operand `value` at the i64 indices given; a last bool argument guards it: nothing is read if false",
     "index": "i64: coordinate of the result along axis `value`",
     "param": "i64: run-time parameter `value` (a size, a step, an offset)",
     "const": "the number `value`",
@@ -99,8 +99,22 @@ class Scalar:
         raise TypeError("a Scalar has no truth value while a rule is being read; use select(cond, a, b)")
 
 
+class Known(int):
+    """An int of a call's attributes: a rule may look at it, the kernel takes it as parameter `position`."""
+
+    position: int
+
+    @staticmethod
+    def at(value: int, position: int) -> Known:
+        out = Known(value)
+        out.position = position
+        return out
+
+
 def _same(x: Scalar | Number, like: Scalar) -> Scalar:
-    return x if isinstance(x, Scalar) else const(x, like.dtype)
+    if isinstance(x, Scalar):
+        return x
+    return param(x.position).cast(like.dtype) if isinstance(x, Known) else const(x, like.dtype)
 
 
 def const(value: Number, dtype: DType) -> Scalar:

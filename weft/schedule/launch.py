@@ -34,6 +34,7 @@ class Launch:
     scratch: int = 0
     heavy: bool = False  # worth the thread pool and giving up the GIL
     view_offset: int | None = None  # bytes; the result shares the first operand's memory, no kernel runs
+    worker_scratch: int = 0  # bytes for each thread, behind `scratch`: worker w's slice is number w
 
 
 #: estimated scalar operations above which a launch is worth waking the pool for

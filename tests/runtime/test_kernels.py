@@ -1,0 +1,297 @@
+import ast
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import weft.codegen.lower
+from weft.codegen import jit
+from weft.errors import WeftError
+from weft.ops.scalar import input_
+from weft.runtime import kernels
+from weft.runtime.cache import DiskCache
+from weft.schedule.map import MapSpec
+from weft.types.dtype import float32
+
+ROOT = Path(weft.codegen.lower.__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Returns:
+    """A kernel that returns a number."""
+
+    number: int
+
+    def key(self):
+        return f"returns {self.number}"
+
+
+@dataclass(frozen=True)
+class Broken:
+    def key(self):
+        return "broken"
+
+
+@pytest.fixture(autouse=True)
+def families(monkeypatch):
+    """The kernels of these tests; `made` counts how often each was lowered."""
+    made = []
+
+    def lower(spec):
+        made.append(spec)
+        body = f"ret i64 {spec.number}" if isinstance(spec, Returns) else "ret i32 nonsense"
+        return f"define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {{ {body} }}"
+
+    for kind in (Returns, Broken):
+        monkeypatch.setitem(weft.codegen.lower.FAMILIES, kind, lower)
+    return made
+
+
+@pytest.fixture
+def disk(monkeypatch, tmp_path):
+    cache = DiskCache(str(tmp_path / "cache"))
+    monkeypatch.setattr(kernels, "disk", lambda: cache)
+    return cache
+
+
+def call(address):
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(address)(0, 0, 0, 0)
+
+
+@pytest.mark.tiny
+def test_lowered_once_then_from_memory_then_from_disk(families, disk):
+    assert call(kernels.address(Returns(41))) == 41
+    assert call(kernels.address(Returns(41))) == 41
+    assert families == [Returns(41)]
+    kernels.forget()
+    assert call(kernels.address(Returns(41))) == 41
+    assert families == [Returns(41)]
+    disk.clear()
+    kernels.forget()
+    assert call(kernels.address(Returns(41))) == 41
+    assert families == [Returns(41)] * 2
+
+
+@pytest.mark.tiny
+def test_code_is_freed_with_its_last_holder(disk):
+    held = kernels.code(Returns(42))
+    assert kernels.code(Returns(42)) is held
+    assert Returns(42) in kernels._live
+    del held
+    assert Returns(42) not in kernels._live
+
+
+@pytest.mark.tiny
+@pytest.mark.parametrize("what", ["fingerprint", "target"])
+def test_another_generator_or_machine_finds_nothing(families, disk, monkeypatch, what):
+    kernels.code(Returns(43))
+    if what == "fingerprint":
+        monkeypatch.setattr(kernels, "fingerprint", lambda: "another")
+    else:
+        monkeypatch.setattr(jit, "host", lambda: jit.SSE2)
+    kernels.code(Returns(43))
+    assert families == [Returns(43)] * 2
+
+
+@pytest.mark.tiny
+def test_damage_on_disk_is_compiled_away(families, disk):
+    kernels.code(Returns(44))
+    (entry,) = Path(disk.directory).iterdir()
+    data = bytearray(entry.read_bytes())
+    data[len(data) // 2] ^= 1
+    entry.write_bytes(data)
+    assert call(kernels.address(Returns(44))) == 44
+    assert families == [Returns(44)] * 2
+
+
+@pytest.mark.tiny
+def test_without_a_disk(families, disk, monkeypatch):
+    monkeypatch.setattr(kernels, "disk", lambda: DiskCache("/dev/null/weft"))
+    assert call(kernels.address(Returns(45))) == 45
+
+
+@pytest.mark.tiny
+def test_what_llvm_refuses_is_an_error_that_names_the_kernel(disk):
+    with pytest.raises(WeftError, match=r"(?s)compiling Broken broken.*LLVM.*report") as e:
+        kernels.code(Broken())
+    assert e.value.__cause__ is None
+    assert disk.size() == 0
+
+
+@pytest.mark.tiny
+def test_a_spec_no_family_knows(disk):
+    class Unknown(Returns):
+        pass
+
+    with pytest.raises(WeftError, match=r"expected one of MapSpec.*got Unknown"):
+        kernels.code(Unknown(1))
+
+
+@pytest.mark.tiny
+def test_threads_that_want_one_kernel_compile_it_once(families, disk, monkeypatch):
+    inner = jit.compile_object
+
+    def slow(*args):
+        time.sleep(0.05)
+        return inner(*args)
+
+    monkeypatch.setattr(jit, "compile_object", slow)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(kernels.code(Returns(46)))) for _ in range(8)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert families == [Returns(46)] and len(set(map(id, found))) == 1
+    assert not kernels._turns
+
+
+def test_threads_compile_different_kernels_at_once(disk):
+    """Right results from 4 threads compiling and dropping 25 kernels each."""
+    x = input_(0, float32)
+    wrong = []
+
+    def work(first):
+        for n in range(first, first + 25):
+            y = x
+            for k in range(20):
+                y = y * x + float(n * 20 + k)
+            spec = MapSpec((y,), (float32,), "c", 0)
+            a = jit.compile_object(weft.codegen.lower.lower(spec))
+            if kernels.code(spec).address("kernel") == 0 or a != jit.compile_object(
+                weft.codegen.lower.lower(spec)
+            ):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(100 * i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_dropped_kernel_leaves_at_most_a_kibibyte(disk):
+    def use(count, first):
+        for n in range(first, first + count):
+            assert call(kernels.code(Returns(n)).address("kernel")) == n
+
+    use(300, 10_000)
+    growth = []
+    for first in (20_000, 30_000, 40_000):
+        before = resident()
+        use(300, first)
+        growth.append((resident() - before) / 300)
+    print(f"memory left per kernel compiled and dropped: {[round(g) for g in growth]} bytes")
+    assert min(growth) <= 1024
+
+
+def test_fork_while_others_compile(disk):
+    """A child can compile whatever the threads of its parent were doing at the time."""
+    stop = threading.Event()
+
+    def work(first):
+        n = first
+        while not stop.is_set():
+            kernels.code(Returns(n))
+            n += 1
+
+    threads = [threading.Thread(target=work, args=(10**6 * (i + 1),)) for i in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for n in range(30):
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    status = 0 if call(kernels.address(Returns(n + 500))) == n + 500 else 2
+                finally:
+                    os._exit(status)
+            deadline = time.monotonic() + 20
+            while True:
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    break
+                if time.monotonic() > deadline:
+                    os.kill(pid, 9)
+                    os.waitpid(pid, 0)
+                    pytest.fail(f"child {n} hangs")
+                time.sleep(0.002)
+            assert status == 0
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+
+
+FORBID = """
+import ctypes, sys
+from weft.codegen import jit
+from weft.errors import DeviceError
+from weft.runtime import kernels
+if sys.argv[1] == "late":
+    jit.Code(jit.compile_object("define i64 @kernel() { ret i64 1 }"))
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN
+    print("skip")
+else:
+    try:
+        kernels.load("a kernel", lambda: "define i64 @kernel() { ret i64 1 }")
+    except DeviceError as e:
+        print(e)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_MDWE")
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_where_jit_is_forbidden_the_error_says_what_to_do(when):
+    done = subprocess.run(
+        [sys.executable, "-c", FORBID, when], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    if done.stdout == "skip\n":
+        pytest.skip("the kernel has no PR_SET_MDWE")
+    assert "forbids JIT compilation" in done.stdout and "MemoryDenyWriteExecute=no" in done.stdout
+
+
+def imported(path):
+    """Names of the weft modules a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+@pytest.mark.tiny
+def test_fingerprint_covers_all_that_codegen_imports():
+    covered = {Path(p) for p in kernels._source_files(str(ROOT / "weft"))}
+    assert len(covered) > 10
+    say_nothing_about_code = ("errors.py", "buffer/", "ir/")
+    todo, seen = sorted((ROOT / "weft" / "codegen").glob("*.py")), set()
+    while todo:
+        path = todo.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name in imported(path):
+            if name.startswith("weft."):
+                base = ROOT.joinpath(*name.split("."))
+                todo += [p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()]
+    missing = {p.relative_to(ROOT / "weft").as_posix() for p in seen - covered}
+    assert not {m for m in missing if not m.startswith(say_nothing_about_code)}

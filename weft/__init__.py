@@ -1,0 +1,1 @@
+"""Weft: one program, both kinds of graph, the same bits."""

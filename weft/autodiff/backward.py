@@ -1,0 +1,58 @@
+"""`loss.backward()`: gradients into the leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.autodiff.tape import Leaf, pull, zeros_for
+from weft.buffer import Buffer, Layout
+from weft.buffer.interchange import copy_from_numpy
+from weft.errors import GradError, ShapeError
+from weft.ops.define import Value, installed
+from weft.types import TensorType
+
+
+def constant(value: float, type_: TensorType) -> Value:
+    """A tensor of one number everywhere; one element in memory."""
+    one = copy_from_numpy(np.asarray(value, type_.dtype.np))
+    strides = (0,) * len(type_.shape)
+    return installed.tensor(Buffer(Layout(type_, strides), one.address, one.owner))
+
+
+zeros_for.append(lambda type_: constant(0.0, type_))
+
+
+def start(y: Value, g: Any, place: str) -> Value:
+    """The cotangent to begin with: the one given, or 1 for a single element."""
+    if g is None:
+        if y.type.size != 1:
+            raise ShapeError(
+                place,
+                expected="one element to differentiate, or a gradient to start from",
+                got=str(y.type),
+                hint="reduce to a scalar, e.g. .sum(), or pass grad=",
+            )
+        return constant(1.0, y.type)
+    g = g if isinstance(g, Value) else installed.lift(g)
+    if g.type is not y.type:
+        raise ShapeError(place, expected=f"a gradient of type {y.type}", got=str(g.type))
+    return g
+
+
+def backward(y: Value, g: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+    """Add the gradient of `y` to the `grad` of every leaf it was computed from."""
+    if y.note is None:
+        raise GradError(
+            "backward()",
+            expected="a tensor computed from one with requires_grad=True",
+            got=f"{y.type} with no history",
+            hint="set requires_grad=True on inputs or parameters, and check that no_grad() is not active",
+        )
+    found = pull(
+        [(y.note, start(y, g, "backward()"))], retain=retain_graph or create_graph, create_graph=create_graph
+    )
+    for leaf, cotangent in found.items():
+        if isinstance(leaf, Leaf):
+            leaf.grad = cotangent if leaf.grad is None else leaf.grad + cotangent

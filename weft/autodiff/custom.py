@@ -1,0 +1,209 @@
+"""Calls whose gradient is said, or found, by running Python: custom_vjp, checkpoint, and the derived vjp of composites."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from weft.autodiff.backward import constant
+from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.autodiff.tape import Leaf, Note, Pick, next_serial, note, pull
+from weft.errors import GradError
+from weft.ops.define import Call, Op, Value, installed, types_of
+from weft.ops.makers import later
+from weft.ops.movement import alias
+
+Fn = Callable[..., Any]
+
+
+def _results(name: str, out: Any) -> tuple[Value, ...]:
+    outs = out if isinstance(out, tuple) else (out,)
+    if not all(isinstance(o, Value) for o in outs):
+        raise GradError(name, expected="tensors as results", got=", ".join(type(o).__name__ for o in outs))
+    return outs
+
+
+class custom_vjp:
+    """A function with a gradient of its own.
+
+    `f.defvjp(forward, backward)`: `forward(*args)` gives the result and whatever is to be kept; `backward(kept, g)` gives a
+    cotangent per argument (None for arguments that have none).
+
+    >>> import weft as wf
+    >>> @wf.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda kept, g: (wf.clip(g, -1.0, 1.0),))
+    >>> wf.grad(lambda x: clipped(x) * 5.0)(wf.tensor(2.0))
+    tensor(1.)
+    """
+
+    def __init__(self, f: Fn) -> None:
+        functools.update_wrapper(self, f)
+        self.f = f
+        self._forward: Fn | None = None
+        self._backward: Fn | None = None
+
+    def defvjp(self, forward: Fn, backward: Fn) -> None:
+        """Say how to run forward and backward."""
+        self._forward, self._backward = forward, backward
+
+    def __call__(self, *args: Any) -> Any:
+        tensors = [x for x in args if isinstance(x, Value)]
+        if self._forward is None or not recording.get() or all(x.note is None for x in tensors):
+            return self.f(*args)
+        with no_grad():
+            out, kept = self._forward(*args)
+        outs = _results(self.f.__name__, out)
+        fresh = tuple(installed.tensor(o.data) for o in outs)
+        op = Op(self.f.__name__, infer=_no_infer, vjp=functools.partial(self._pull, kept, len(args)))
+        note(Call(op, types_of(args), {}), args, fresh)
+        return fresh if isinstance(out, tuple) else fresh[0]
+
+    def _pull(self, kept: Any, count: int, g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        cotangents = self._backward(kept, g)  # type: ignore[misc]
+        if not isinstance(cotangents, tuple):
+            cotangents = (cotangents,)
+        if len(cotangents) != count:
+            raise GradError(
+                self.f.__name__, expected=f"{count} cotangents from backward", got=str(len(cotangents)),
+                hint="give one per argument, None for those without",
+            )  # fmt: skip
+        return cotangents
+
+
+def _no_infer(*types: Any, **attrs: Any) -> Any:
+    raise GradError("custom function", expected="to be run, not inferred")
+
+
+def checkpoint(f: Fn) -> Fn:
+    """`f`, keeping none of its intermediate values: backward runs it again.
+
+    >>> import weft as wf
+    >>> x = wf.tensor([0.5], requires_grad=True)
+    >>> wf.checkpoint(lambda x: (x.exp() * x).sum())(x).backward()
+    >>> x.grad
+    tensor([2.4731])
+    """
+
+    @functools.wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not recording.get():
+            return f(*args, **kwargs)
+        since = next_serial[0]()
+        out = f(*args, **kwargs)
+        outs = _results("checkpoint", out)
+        frontier = _frontier([o.note for o in outs], since)
+        if not frontier:
+            return out
+        fresh = tuple(installed.tensor(o.data) for o in outs)
+
+        def again(g: Any, y: Any, *_: Any) -> tuple[Any, ...]:
+            with enable_grad():
+                redone = _results("checkpoint", f(*args, **kwargs))
+            gs = g if isinstance(g, tuple) else (g,)
+            differentiable = recording.get()
+            found = pull(
+                [(o.note, c) for o, c in zip(redone, gs, strict=True)],
+                frontier, retain=differentiable, create_graph=differentiable,
+            )  # fmt: skip
+            return tuple(found.get(n) for n in frontier)
+
+        op = Op("checkpoint", infer=_no_infer, vjp=again)
+        kept = (None,) * len(frontier)
+        made = Note(Call(op, (float,) * len(frontier), {}), tuple(frontier), kept, tuple(o.data for o in fresh), next_serial[0]())
+        for i, o in enumerate(fresh):
+            o.note = made if len(fresh) == 1 else Pick(made, i)
+        if len(fresh) == 1:
+            made.output = fresh[0].data
+        return fresh if isinstance(out, tuple) else fresh[0]
+
+    return run
+
+
+def _frontier(roots: list[Any], since: int) -> list[Any]:
+    """The notes older than `since` (and leaves) that newer notes lead to, in a fixed order."""
+    found: list[Any] = []
+    seen: set[Any] = set()
+    stack = [r for r in reversed(roots) if r is not None]
+    while stack:
+        target = stack.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        n = target.note if isinstance(target, Pick) else target
+        if isinstance(n, Leaf) or n.serial < since:
+            found.append(target)
+        else:
+            stack.extend(p for p in reversed(n.parents) if p is not None)
+    return found
+
+
+@functools.cache
+def body_vjp(name: str, body: Fn) -> Fn:
+    """The gradient of a composite, derived from its body: run it on aliases, sweep back. A composite itself, so it runs as
+    one kernel where that can be done and can be differentiated again."""
+    made: dict[str, Op] = {}
+
+    def run(g: Value, *xs: Value, **attrs: Any) -> Any:
+        with enable_grad():
+            own = [_alias(x) for x in xs]
+            y = body(*own, **attrs)
+        wanted = [x.note for x in own if x.type.dtype.is_float]
+        differentiable = recording.get()
+        found = pull([(y.note, g)], wanted, retain=differentiable, create_graph=differentiable)
+        outs = tuple(found[n] if n in found else later.zeros(x.type) for n, x in zip(wanted, _floats(own), strict=True))
+        return outs if len(outs) > 1 else outs[0]
+
+    def vjp(g: Value, y: Value, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
+        if "op" not in made:
+            made["op"] = later.composite(f"{name}_vjp")(run)
+        out = made["op"](g, *xs, **attrs)
+        cotangents = iter(out if isinstance(out, tuple) else (out,))
+        return tuple(next(cotangents) if x.type.dtype.is_float else None for x in xs)
+
+    return vjp
+
+
+def _floats(xs: list[Value]) -> list[Value]:
+    return [x for x in xs if x.type.dtype.is_float]
+
+
+def _alias(x: Value) -> Value:
+    if not x.type.dtype.is_float:
+        return x
+    if x.note is not None:
+        return alias(x)  # type: ignore[no-any-return]
+    out = installed.tensor(x.data)
+    out.note = Leaf()
+    return out
+
+
+def run_noted(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Run a composite's body op by op, under one note for the whole. Its gradient sweeps the body's own notes: the same
+    additions in the same order as the derived vjp, without computing anything twice."""
+    if not recording.get() or all(x.note is None for x in xs if isinstance(x, Value)):
+        return op.body(*xs, **attrs)  # type: ignore[misc]
+    own = tuple(_alias(x) if isinstance(x, Value) else x for x in xs)
+    out = op.body(*own, **attrs)  # type: ignore[misc]
+    inner = _results(op.name, out)
+    fresh = tuple(installed.tensor(o.data) for o in inner)
+    wanted = [x.note for x in own if isinstance(x, Value) and x.type.dtype.is_float]
+
+    def sweep(g: Any, y: Any, *again: Any, **_: Any) -> tuple[Any, ...]:
+        gs = g if isinstance(g, tuple) else (g,)
+        differentiable = recording.get()
+        found = pull(
+            [(o.note, c) for o, c in zip(inner, gs, strict=True)],
+            wanted, retain=True, create_graph=differentiable,
+        )  # fmt: skip
+        return tuple(found.get(x.note) if isinstance(x, Value) else None for x in own)
+
+    noted = Op(op.name, op.infer, vjp=sweep)
+    note(Call(noted, types_of(xs), attrs), xs, fresh)
+    return fresh if isinstance(out, tuple) else fresh[0]
+
+
+later.body_vjp = body_vjp
+later.zeros = functools.partial(constant, 0.0)

@@ -1,0 +1,72 @@
+"""Whether calls are noted on the tape."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: True where calls are noted; the native call path reads it only while some block has changed it
+recording: ContextVar[bool] = ContextVar("weft_recording", default=True)
+
+
+class _Watch:
+    """Told when blocks open and close, so that the common case costs no look-up. The runtime installs its counters."""
+
+    open = 0  # blocks open before the runtime was there
+
+    def opened(self) -> None:
+        self.open += 1
+
+    def closed(self) -> None:
+        self.open -= 1
+
+
+watch = _Watch()
+
+
+class _Recording:
+    """A block, or a decorated function, with recording switched on or off."""
+
+    wanted: bool
+
+    def __init__(self) -> None:
+        self._tokens: list[Token[bool]] = []
+
+    def __enter__(self) -> None:
+        watch.opened()
+        self._tokens.append(recording.set(self.wanted))
+
+    def __exit__(self, *exc: object) -> None:
+        recording.reset(self._tokens.pop())
+        watch.closed()
+
+    def __call__(self, f: F) -> F:
+        @functools.wraps(f)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with type(self)():
+                return f(*args, **kwargs)
+
+        return inside  # type: ignore[return-value]
+
+
+class no_grad(_Recording):
+    """A block, or a decorator, in which nothing is noted for backward.
+
+    >>> import weft as wf
+    >>> w = wf.tensor([1.0], requires_grad=True)
+    >>> with wf.no_grad():
+    ...     print((w * 2).requires_grad)
+    False
+    """
+
+    wanted = False
+
+
+class enable_grad(_Recording):
+    """The opposite of `no_grad`, inside one."""
+
+    wanted = True

@@ -1,0 +1,219 @@
+"""Reverse mode along the tape.
+
+Every call that needs a gradient leaves a Note: what was called, the notes of its inputs, and the buffers its gradient will
+read (no others are kept alive). Notes hold values, never Tensors, so there are no reference cycles and a Tensor that is
+later given another value does no harm. `pull` walks notes from the newest to the oldest; cotangents of one value add up in
+that order, in eager and in symbolic mode alike.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.errors import GradError
+from weft.ops.define import Call, Value, installed, placeholder
+from weft.types import TensorType
+
+
+class Leaf:
+    """Where a gradient ends: the `grad` of a tensor that requires one."""
+
+    __slots__ = ("grad",)
+    serial = -1
+
+    def __init__(self) -> None:
+        self.grad: Value | None = None
+
+
+class Note:
+    """How a value came about. `saved` is None once the note has been used up."""
+
+    __slots__ = ("call", "output", "parents", "saved", "serial")
+
+    def __init__(
+        self, call: Call, parents: tuple[Any, ...], saved: tuple[Any, ...] | None, output: Any, serial: int
+    ) -> None:
+        self.call, self.parents, self.saved, self.output, self.serial = call, parents, saved, output, serial
+
+
+class Pick:
+    """One result of a note whose call had several."""
+
+    __slots__ = ("note", "position")
+
+    def __init__(self, note: Note, position: int) -> None:
+        self.note, self.position = note, position
+
+    @property
+    def serial(self) -> int:
+        return self.note.serial
+
+
+class Absent:
+    """Stands for the data of a value that a gradient does not read: its type is known, its elements are gone."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type_: TensorType) -> None:
+        self.type = type_
+
+
+#: bit of a keep mask that stands for the result
+OUTPUT = 62
+
+next_serial: list[Callable[[], int]] = [itertools.count().__next__]  # the runtime puts its native counter here
+
+
+def note(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
+    """Note a call made from Python (symbolic calls, ops with several results); the native path does the same itself."""
+    parents = tuple(x.note if isinstance(x, Value) else None for x in xs)
+    if call.op.vjp is None or not recording.get() or all(p is None for p in parents):
+        return
+    saved = tuple(x.data if isinstance(x, Value) else x for x in xs)
+    made = Note(call, parents, saved, tuple(o.data for o in outs), next_serial[0]())
+    for i, out in enumerate(outs):
+        if out.type.dtype.is_float:
+            out.note = made if len(outs) == 1 else Pick(made, i)
+    if len(outs) == 1:
+        made.output = outs[0].data
+
+
+def keep_mask(call: Call) -> int:
+    """Which inputs' elements (bit i) and whether the result's (bit OUTPUT) the gradient of a call reads.
+
+    Found by asking the op's own vjp on symbolic values: what the cotangents do not reach is not kept.
+    """
+    xs = tuple(placeholder(t, i) if isinstance(t, TensorType) else t(1) for i, t in enumerate(call.types))
+    inferred = call.op.infer(*call.types, **call.attrs)
+    if isinstance(inferred, tuple):
+        return -1
+    y, g = placeholder(inferred, OUTPUT), placeholder(inferred, OUTPUT + 1)
+    with no_grad():
+        cotangents = [c() if callable(c) else c for c in call.op.vjp(g, y, *xs, **call.attrs)]  # type: ignore[misc]
+    mask, seen, stack = 0, set(), [c.data for c in cotangents if isinstance(c, Value)]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(node.inputs)
+            if node.op.name == "parameter" and node.attr("position") <= OUTPUT:
+                mask |= 1 << node.attr("position")
+    return mask
+
+
+def _cotangents(n: Note, g: Any) -> Sequence[Any]:
+    """Call the op's vjp on the values the note kept."""
+    call = n.call
+    if n.saved is None:
+        raise GradError(
+            f"backward through {call.op.name}",
+            expected="values saved by the forward pass",
+            got="a graph that was already used",
+            hint="pass retain_graph=True to the first backward() to go through it again",
+        )
+    tensor = installed.tensor
+    xs = [
+        tensor(s if s is not None else Absent(t), p) if isinstance(t, TensorType) else s
+        for s, t, p in zip(n.saved, call.types, n.parents, strict=True)
+    ]
+    y: Any
+    if isinstance(n.output, tuple):
+        y = tuple(tensor(o, Pick(n, i)) for i, o in enumerate(n.output))
+    else:
+        y = tensor(n.output if n.output is not None else Absent(_out_type(call)), n)
+    return call.op.vjp(g, y, *xs, **call.attrs)  # type: ignore[misc]
+
+
+def _out_type(call: Call) -> TensorType:
+    return call.op.infer(*call.types, **call.attrs)  # type: ignore[return-value]
+
+
+def pull(
+    ys: Iterable[tuple[Any, Value]],
+    wanted: Sequence[Any] | None = None,
+    *,
+    retain: bool = False,
+    create_graph: bool = False,
+) -> dict[Any, Value]:
+    """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of results."""
+    needed = None if wanted is None else _leading_to(set(wanted), [n for n, _ in ys])  # type: ignore[has-type]
+    stops = set(wanted or ())
+    pending: dict[Any, Any] = {}
+    heap: list[tuple[int, int, Any]] = []
+    found: dict[Any, Value] = {}
+
+    def arrive(target: Any, g: Value) -> None:
+        n, position = (target.note, target.position) if isinstance(target, Pick) else (target, None)
+        if target in stops or isinstance(n, Leaf):
+            if wanted is None or target in stops:
+                found[target] = found[target] + g if target in found else g
+            if isinstance(n, Leaf) or target in stops:
+                return
+        if needed is not None and n not in needed:
+            return
+        if n not in pending:
+            pending[n] = {} if position is not None else None
+            heapq.heappush(heap, (-n.serial, id(n), n))
+        if position is None:
+            pending[n] = g if pending[n] is None else pending[n] + g
+        else:
+            slot = pending[n]
+            slot[position] = slot[position] + g if position in slot else g
+
+    with enable_grad() if create_graph else no_grad():
+        for target, g in ys:
+            if target is not None:
+                arrive(target, g)
+        while heap:
+            n = heapq.heappop(heap)[2]
+            g = pending.pop(n)
+            cotangents = _cotangents(n, _all_results(n, g) if isinstance(g, dict) else g)
+            for parent, c in zip(n.parents, cotangents, strict=True):
+                if parent is not None and c is not None and _matters(parent, needed, stops):
+                    arrive(parent, c() if callable(c) else c)
+            if not retain:
+                n.saved = n.output = None
+                n.parents = (None,) * len(n.parents)
+            del g, cotangents
+    return found
+
+
+def _matters(parent: Any, needed: set[Any] | None, stops: set[Any]) -> bool:
+    n = parent.note if isinstance(parent, Pick) else parent
+    return needed is None or parent in stops or n in needed
+
+
+def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
+    """A cotangent for each result; zeros for those that have none."""
+    outs = [installed.tensor(o) for o in n.output]
+    return tuple(given[i] if i in given else zeros_for[0](o.type) for i, o in enumerate(outs))
+
+
+zeros_for: list[Callable[[TensorType], Value]] = []  # creation of zeros, put here by the functions on top
+
+
+def _leading_to(targets: set[Any], roots: list[Any]) -> set[Any]:
+    """The notes from which some target can be reached."""
+    leads: dict[Any, bool] = {}
+    stack = [(r.note if isinstance(r, Pick) else r, False) for r in roots if r is not None]
+    while stack:
+        n, done = stack.pop()
+        if done:
+            leads[n] = any(
+                p in targets or leads.get(p.note if isinstance(p, Pick) else p, False)
+                for p in n.parents
+                if p is not None
+            )
+        elif n not in leads:
+            leads[n] = n in targets
+            if not isinstance(n, Leaf):
+                stack.append((n, True))
+                stack.extend((p.note if isinstance(p, Pick) else p, False) for p in n.parents if p is not None)
+    return {n for n, yes in leads.items() if yes} | {t.note if isinstance(t, Pick) else t for t in targets}
+
+
+installed.note = note

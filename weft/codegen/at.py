@@ -1,0 +1,193 @@
+"""Kernels of index functions: see `weft.schedule.at` for what they compute and the order of their params.
+
+A row of the result is walked along its last index j. What does not depend on j is computed once a row. Conditions that
+compare j with something fixed (the edges of a padding, a diagonal) cut the row into segments in which they are constant;
+within a segment indices are linear in j, so that a load is a vector load where its step is 1. A rule that is beyond that
+(it divides j, or looks j up) is computed one element at a time.
+
+A guarded load reads from stack memory instead of the operand where its guard does not hold: no branch, no stray access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.codegen.at_levels import INNER, ROW, Levels
+from weft.codegen.extern import Kernel
+from weft.codegen.text import Value, Variable, i64, module
+from weft.codegen.verbs import emit, memory, register
+from weft.ops.scalar import Scalar, walk
+from weft.schedule.at import AtSpec
+from weft.types.dtype import DType, bool_
+
+Leaf = Callable[[Scalar, list[Value]], Value]
+
+
+def lower(spec: AtSpec) -> str:
+    return module(_At(spec).write())
+
+
+class _At:
+    """One kernel being written."""
+
+    def __init__(self, spec: AtSpec) -> None:
+        self.spec = spec
+        self.t = t = Kernel(operands=len(spec.dtypes) + 1)
+        self.x = [t.operand(n) for n in range(len(spec.dtypes))]
+        self.out = t.operand(len(spec.dtypes))
+        words = iter(t.params(spec.extra + 4 + spec.rank + sum(spec.ranks)))
+        self.params = [next(words) for _ in range(spec.extra)]
+        self.block, self.per_row, self.piece, self.rows = (next(words) for _ in range(4))
+        self.sizes = [next(words) for _ in range(spec.rank)]
+        self.strides = [[next(words) for _ in range(rank)] for rank in spec.ranks]
+        self.nothing = t.scratch("i8", 512)  # what a guarded load reads where its guard does not hold
+        self.levels = Levels(spec.root, spec.rank - 1)
+        self.slots: dict[int, Value] = {}
+        self.index: list[Value] = []
+
+    def write(self) -> Kernel:
+        t = self.t
+        t.store(Value("<64 x i8>", "zeroinitializer"), self.nothing, 64)
+        with t.tasks() as task:
+            which, part = t.divmod(task, self.per_row)
+            first, begin = t.mul(which, self.block), t.mul(part, self.piece)
+            end = t.min(t.add(begin, self.piece), self.sizes[-1])
+            place = self._unravel(first)
+            with t.loop(first, t.min(t.add(first, self.block), self.rows)) as row:
+                self.index = [v.get() for v in place]
+                self._row(t.at(self.out, memory(self.spec.root.dtype), t.mul(row, self.sizes[-1])), begin, end)
+                self._advance(place)
+        t.ret()
+        return t
+
+    def _unravel(self, row: Value) -> list[Variable]:
+        """The outer indices of a row, as variables that `_advance` counts up."""
+        t, out, rest = self.t, [], row
+        for n in reversed(self.sizes[1:-1]):
+            rest, at = t.divmod(rest, n)
+            out.append(t.variable(at))
+        return [t.variable(rest), *reversed(out)] if self.spec.rank > 1 else []
+
+    def _advance(self, place: list[Variable]) -> None:
+        t, carry = self.t, i64(1)
+        for n, v in zip(reversed(self.sizes[:-1]), reversed(place), strict=True):
+            after = t.add(v.get(), carry)
+            around = t.compare("icmp eq", after, n)
+            v.set(t.select(around, i64(0), after))
+            carry = t.convert("zext", around, "i64")
+
+    def _row(self, out: Value, begin: Value, end: Value) -> None:
+        t, levels = self.t, self.levels
+        self._keep(levels.per_row, self._leaf(None))
+        if not levels.breaks:
+            return self._segment(out, begin, end)
+        breaks = emit(t, levels.breaks, 1, self._leaf(None))
+        cursor = t.variable(begin)
+        with t.endless() as leave:
+            now = cursor.get()
+            leave(t.compare("icmp sge", now, end))
+            until = end
+            for b in breaks:
+                nearer = t.op("and", t.lt(now, b), t.lt(b, until))
+                until = t.select(nearer, b, until)
+            self._segment(out, now, until)
+            cursor.set(until)
+        return None
+
+    def _segment(self, out: Value, begin: Value, end: Value) -> None:
+        t, levels = self.t, self.levels
+        self._keep(levels.per_segment, self._leaf(begin))
+        streams = [self._stream(n) for n in range(len(levels.streams))]
+        lanes = self._lanes()
+
+        def body(vectors: bool) -> None:
+            def one(i: Value, w: int) -> None:
+                leaf = self._leaf(i, w, lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, vectors))
+                (value,) = emit(t, [levels.root], w, leaf)
+                t.write(self.spec.root.dtype, value, out, i, w)
+
+            t.strip(begin, end, (lanes, 1) if lanes > 1 else (1,), one)
+
+        if not streams or lanes == 1:
+            return body(False)
+        straight = Value("i1", "true")
+        for _, step, guard in streams:
+            unit = t.compare("icmp eq", step, i64(1))
+            if guard is not None:
+                unit = t.op("or", unit, t.op("xor", guard, Value("i1", "true")))
+            straight = t.op("and", straight, unit)
+        with t.when(straight):
+            body(True)
+        with t.when(t.op("xor", straight, Value("i1", "true"))):
+            body(False)
+        return None
+
+    def _lanes(self) -> int:
+        if not self.levels.linear:
+            return 1
+        moved = [self.spec.root.dtype, *(s.node.dtype for s in self.levels.streams)]
+        lanes = 64 // max(d.compute.itemsize for d in moved)
+        widest = max(n.dtype.itemsize for n in walk([self.levels.root]))
+        return lanes if widest <= max(d.itemsize for d in moved) else min(lanes, 16)
+
+    def _keep(self, nodes: Sequence[tuple[int, Scalar]], leaf: Leaf) -> None:
+        """Compute what this level owes the next and put it into slots."""
+        for (slot, _), v in zip(nodes, emit(self.t, [n for _, n in nodes], 1, leaf), strict=True):
+            self.slots[slot] = v
+
+    def _leaf(self, j: Value | None, lanes: int = 1, stream: Callable[[int], Value] | None = None) -> Leaf:
+        t = self.t
+
+        def leaf(n: Scalar, args: list[Value]) -> Value:
+            if n.verb == "input":
+                kind, number = n.value
+                if kind == "stream":
+                    assert stream is not None
+                    return stream(number)
+                return t.splat(self.slots[number], lanes)
+            if n.verb == "param":
+                if isinstance(n.value, tuple):  # the stride of an operand
+                    return self.strides[n.value[0]][n.value[1]]
+                return t.splat(self.params[n.value], lanes)
+            if n.verb == "index":
+                if n.value != self.spec.rank - 1:
+                    return t.splat(self.index[n.value], lanes)
+                assert j is not None
+                return j if lanes == 1 else t.op("add", t.splat(j, lanes), t.iota(lanes))
+            return self._load(n, args)
+
+        return leaf
+
+    def _load(self, n: Scalar, args: list[Value]) -> Value:
+        """One element, at indices computed one by one."""
+        t, guard = self.t, args[-1] if n.args and n.args[-1].dtype is bool_ else None
+        offset = i64(0)
+        for at, stride in zip(args, self.strides[n.value], strict=False):
+            offset = t.add(offset, t.mul(at, stride))
+        here = t.at(self.x[n.value], memory(n.dtype), offset)
+        return t.read(n.dtype, here if guard is None else t.select(guard, here, self.nothing), 0)
+
+    def _stream(self, n: int) -> tuple[Value, Value, Value | None]:
+        """Where a load of a segment would be at j = 0, its step in elements, its guard."""
+        t, s = self.t, self.levels.streams[n]
+        start, step = self.slots[s.start], self.slots[s.step]
+        origin = t.at(self.x[s.node.value], memory(s.node.dtype), start)
+        return origin, step, None if s.guard is None else self.slots[s.guard]
+
+    def _read(self, stream: tuple[Value, Value, Value | None], d: DType, i: Value, lanes: int, vectors: bool) -> Value:
+        t, (origin, step, guard) = self.t, stream
+        m = memory(d)
+        here = t.at(origin, m, i if vectors else t.mul(i, step))
+        if guard is not None:
+            here = t.select(guard, here, self.nothing)
+        if lanes == 1 or vectors:
+            return t.read(d, here, 0, lanes)
+        stride = step if guard is None else t.select(guard, step, i64(0))
+        out = Value(memory(d, lanes), "poison")
+        for lane in range(lanes):
+            one = t.load(m, t.at(here, m, t.mul(stride, lane)), d.itemsize)
+            out = t.let(out.type, f"insertelement {out}, {one}, i64 {lane}")
+        return t.convert("trunc", out, register(bool_, lanes)) if d is bool_ else out
+
+
+__all__ = ["INNER", "ROW", "lower"]

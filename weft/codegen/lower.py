@@ -1,0 +1,32 @@
+"""Kernel spec -> LLVM text: the one place where every family of kernels is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.codegen import gather, map, reduce
+from weft.errors import WeftError
+from weft.schedule.gather import GatherElements, GatherRows
+from weft.schedule.launch import KernelSpec
+from weft.schedule.map import MapSpec
+from weft.schedule.reduce import ReduceSpec
+
+FAMILIES: dict[type, Callable[[Any], str]] = {
+    MapSpec: map.lower,
+    ReduceSpec: reduce.lower,
+    GatherRows: gather.lower,
+    GatherElements: gather.lower,
+}
+
+
+def lower(spec: KernelSpec) -> str:
+    """The LLVM module of a kernel."""
+    family = FAMILIES.get(type(spec))
+    if family is None:
+        raise WeftError(
+            "lower",
+            expected=f"one of {', '.join(f.__name__ for f in FAMILIES)}",
+            got=type(spec).__name__,
+        )
+    return family(spec)

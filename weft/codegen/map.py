@@ -1,0 +1,126 @@
+"""Map kernels: see `weft.schedule.map` for what they compute and the order of their params.
+
+A row is walked one vector at a time. The last, partial vector goes through stack memory: its elements are copied there,
+computed like any other, and copied back, so that nothing outside the operands is touched and the body is written once.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.text import Text, Value, i64, module
+from weft.codegen.verbs import emit, memory, register
+from weft.ops.scalar import Scalar
+from weft.schedule.map import MapSpec
+from weft.types.dtype import DType, bool_
+
+OPERANDS = 3  # frame word of the first operand
+
+
+def lower(spec: MapSpec) -> str:
+    t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    frame = Value("ptr", "%frame")
+    n_in, n_out, dims = len(spec.dtypes), len(spec.roots), spec.outer + 1
+    lanes = 64 // max(d.itemsize for d in (*spec.dtypes, *(r.dtype.compute for r in spec.roots)))
+    first = OPERANDS + n_in + n_out
+    pointers = [t.pointer(frame, OPERANDS + i) for i in range(n_in + n_out)]
+    rows_per_task, per_row, piece, rows = (t.word(frame, first + i) for i in range(4))
+    sizes = [t.word(frame, first + 4 + i) for i in range(dims)]
+    strides = [
+        [t.word(frame, first + 4 + dims + o * dims + i) for i in range(dims)] for o in range(n_in + n_out)
+    ]
+    dtypes = (*spec.dtypes, *(r.dtype for r in spec.roots))
+    stage = [t.scratch(memory(d, lanes)) for d in dtypes]
+    with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
+        block, part = t.op("udiv", task, per_row), t.op("urem", task, per_row)
+        row0 = t.mul(block, rows_per_task)
+        begin = t.mul(part, piece)
+        end = t.min(t.add(begin, piece), sizes[-1])
+        with t.loop(row0, t.min(t.add(row0, rows_per_task), rows)) as row:
+            bases = _row_bases(t, row, sizes, strides, pointers, dtypes)
+            once = {
+                p: t.splat(_load(t, bases[p], spec.dtypes[p], 1), lanes) for p, m in enumerate(spec.modes) if m == "b"
+            }
+            with t.loop(begin, end, lanes) as i:
+                _vector(t, spec, dtypes, bases, [s[-1] for s in strides], once, stage, i, t.sub(end, i), lanes)
+    t.ret()
+    return module(t)
+
+
+def _row_bases(
+    t: Text, row: Value, sizes: list[Value], strides: list[list[Value]], pointers: list[Value], dtypes: tuple[DType, ...]
+) -> list[Value]:
+    """Where the row begins in each operand: unravel the row number, add up strides."""
+    offsets = [i64(0)] * len(pointers)
+    rest = row
+    for axis in range(len(sizes) - 2, -1, -1):
+        if axis:
+            at = t.op("urem", rest, sizes[axis])
+            rest = t.op("udiv", rest, sizes[axis])
+        else:
+            at = rest
+        offsets = [t.add(o, t.mul(at, s[axis])) for o, s in zip(offsets, strides, strict=True)]
+    return [t.at(p, memory(d), o) for p, d, o in zip(pointers, dtypes, offsets, strict=True)]
+
+
+def _vector(
+    t: Text, spec: MapSpec, dtypes: tuple[DType, ...], bases: list[Value], steps: list[Value],
+    once: dict[int, Value], stage: list[Value], i: Value, left: Value, lanes: int,
+) -> None:  # fmt: skip
+    n_in = len(spec.dtypes)
+    partial = t.lt(left, lanes)
+    with t.when(partial):
+        for p, mode in enumerate(spec.modes):
+            if mode in "cs":
+                _copy_in(t, bases[p], steps[p], stage[p], dtypes[p], i, left)
+
+    def leaf(n: Scalar, args: list[Value]) -> Value:
+        p = n.value
+        if p in once:
+            return once[p]
+        d = dtypes[p]
+        if spec.modes[p] == "c":
+            here = t.select(partial, stage[p], t.at(bases[p], memory(d), i))
+            return _load(t, here, d, lanes)
+        return _gather(t, bases[p], steps[p], stage[p], partial, d, i, lanes)
+
+    for o, value in enumerate(emit(t, spec.roots, lanes, leaf)):
+        d = spec.roots[o].dtype
+        here = t.select(partial, stage[n_in + o], t.at(bases[n_in + o], memory(d), i))
+        stored = t.convert("zext", value, memory(d, lanes)) if d is bool_ else value
+        t.store(stored, here, d.itemsize)
+    with t.when(partial):
+        for o, r in enumerate(spec.roots):
+            m = memory(r.dtype)
+            with t.loop(0, left) as j:
+                one = t.load(m, t.at(stage[n_in + o], m, j), r.dtype.itemsize)
+                t.store(one, t.at(bases[n_in + o], m, t.add(i, j)), r.dtype.itemsize)
+
+
+def _copy_in(t: Text, base: Value, step: Value, to: Value, d: DType, i: Value, count: Value) -> None:
+    m = memory(d)
+    with t.loop(0, count) as j:
+        t.store(t.load(m, t.at(base, m, t.mul(t.add(i, j), step)), d.itemsize), t.at(to, m, j), d.itemsize)
+
+
+def _gather(
+    t: Text, base: Value, step: Value, stage: Value, partial: Value, d: DType, i: Value, lanes: int
+) -> Value:
+    """One element per lane, `step` apart; from the stage (step 1) where the vector is partial."""
+    m = memory(d)
+    start = t.select(partial, stage, t.at(base, m, t.mul(i, step)))
+    stride = t.select(partial, i64(1), step)
+    out = Value(memory(d, lanes), "poison")
+    for lane in range(lanes):
+        one = t.load(m, t.at(start, m, t.mul(stride, lane)), d.itemsize)
+        out = t.let(out.type, f"insertelement {out}, {one}, i64 {lane}")
+    return _as_register(t, out, d, lanes)
+
+
+def _load(t: Text, pointer: Value, d: DType, lanes: int) -> Value:
+    return _as_register(t, t.load(memory(d, lanes), pointer, d.itemsize), d, lanes)
+
+
+def _as_register(t: Text, v: Value, d: DType, lanes: int) -> Value:
+    if d is not bool_:
+        return v
+    zero = Value(v.type, "0" if lanes == 1 else "zeroinitializer")
+    return t.compare("icmp ne", v, zero)

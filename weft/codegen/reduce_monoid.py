@@ -1,0 +1,211 @@
+"""Monoids: identities, how two accumulators become one, and the lanes that a last axis is dealt to.
+
+An accumulator ("state") is a list of values: one, or for arg-reductions a value and its index. Shared by reductions and fused
+rows, so that both add up in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from weft.codegen.text import Text, Value, lanes_of, vector
+from weft.codegen.verbs import emit, literal, memory, register
+from weft.ops.scalar import Scalar, input_, maximum, minimum, select
+from weft.schedule.reduce import LANES
+from weft.types.dtype import DType, bool_, int64
+
+State = list[Value]
+
+_JOIN: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
+    "sum": lambda a, b: a + b,
+    "prod": lambda a, b: a * b,
+    "max": maximum,
+    "min": minimum,
+    "any": lambda a, b: a | b,
+    "all": lambda a, b: a & b,
+}
+
+
+class Monoid:
+    """How accumulators of dtype `acc` start and join."""
+
+    def __init__(self, t: Text, name: str, acc: DType) -> None:
+        self.t, self.acc = t, acc
+        self.arg = name.startswith("arg")
+        self.name = name.removeprefix("arg")
+
+    @property
+    def states(self) -> tuple[DType, ...]:
+        return (self.acc, int64) if self.arg else (self.acc,)
+
+    def neutral(self, lanes: int) -> Value:
+        """The value that changes no accumulator."""
+        return literal(_neutral(self.name, self.acc), self.acc, lanes)
+
+    def start(self, lanes: int) -> State:
+        """An accumulator of nothing. If all values equal the worst one, index 0 is right."""
+        return [self.neutral(lanes), literal(0, int64, lanes)] if self.arg else [self.neutral(lanes)]
+
+    def join(self, a: State, b: State) -> State:
+        """Both together, `a` before `b`. Of equal values the lower index wins; NaN is the extreme."""
+        if not self.arg:
+            return [self._emit(_JOIN[self.name](*self._pair()), a[0], b[0])]
+        x, y = self._pair()
+        same = x.eq(y) | ((x.ne(x)) & (y.ne(y))) if self.acc.is_float else x.eq(y)
+        tied = self._emit(same, a[0], b[0])
+        wins = self._emit(self._beats(x, y), a[0], b[0])
+        wins = self.t.op("or", wins, self.t.op("and", tied, self.t.compare("icmp slt", b[1], a[1])))
+        return [self.t.select(wins, q, p) for p, q in zip(a, b, strict=True)]
+
+    def take(self, a: State, value: Value, index: Value | None) -> State:
+        """`a` and one more value, whose index is above all of `a`'s. Index vectors may have any integer type."""
+        if not self.arg or index is None:
+            return self.join(a, [value])
+        wins = self._emit(self._beats(*self._pair()), a[0], value)
+        return [self.t.select(wins, value, a[0]), self.t.select(wins, index, a[1])]
+
+    def finish(self, state: State) -> Value:
+        """The result of an accumulator. NaN has one form, since which of two NaNs an addition keeps is the machine's choice."""
+        if self.arg:
+            return state[1]
+        if not self.acc.is_float or self.name not in ("sum", "prod"):
+            return state[0]
+        x, _ = self._pair()
+        return self._emit(select(x.ne(x), x.like(math.nan), x), state[0], state[0])
+
+    def _beats(self, x: Scalar, y: Scalar) -> Scalar:
+        better = x < y if self.name == "max" else y < x
+        return better | (y.ne(y) & x.eq(x)) if self.acc.is_float else better
+
+    def _pair(self) -> tuple[Scalar, Scalar]:
+        return input_(0, self.acc), input_(1, self.acc)
+
+    def _emit(self, rule: Scalar, *values: Value) -> Value:
+        (out,) = emit(self.t, [rule], lanes_of(values[0].type), lambda n, _: values[n.value])
+        return out
+
+
+def _neutral(name: str, acc: DType) -> bool | int | float:
+    if name in ("sum", "any"):
+        return 0
+    if name in ("prod", "all"):
+        return 1
+    if acc.is_float:
+        return -math.inf if name == "max" else math.inf
+    if acc is bool_:
+        return name == "min"
+    low, high = (-(2 ** (acc.bits - 1)), 2 ** (acc.bits - 1) - 1) if acc.kind == "i" else (0, 2**acc.bits - 1)
+    return low if name == "max" else high
+
+
+class Lanes:
+    """LANES accumulators in vectors of `group`. Element r of a chunk goes to lane r mod LANES."""
+
+    def __init__(self, t: Text, monoid: Monoid, group: int) -> None:
+        self.t, self.monoid, self.group = t, monoid, group
+        self.starts = [monoid.neutral(group)]
+        if monoid.arg:  # the step number stands for the index: CHUNK // LANES steps fit any width
+            self.starts.append(Value(vector(f"i{monoid.acc.bits}", group), "zeroinitializer"))
+        self.slots = [[t.variable(s) for s in self.starts] for _ in range(LANES // group)]
+
+    def clear(self, groups: int) -> None:
+        for slot in self.slots[:groups]:
+            for variable, start in zip(slot, self.starts, strict=True):
+                variable.set(start)
+
+    def take(self, number: int, value: Value, step: Value | None = None, mask: Value | None = None) -> None:
+        """One more value for each lane of group `number`; where `mask` is false, none."""
+        if mask is not None:
+            value = self.t.select(mask, value, self.starts[0])
+        index = None
+        if self.monoid.arg:
+            index = self.t.splat(self.step(step), self.group)  # type: ignore[arg-type]
+        state = [variable.get() for variable in self.slots[number]]
+        for variable, new in zip(self.slots[number], self.monoid.take(state, value, index), strict=True):
+            variable.set(new)
+
+    def step(self, step: Value) -> Value:
+        bits = self.monoid.acc.bits
+        return step if bits == 64 else self.t.convert("trunc", step, f"i{bits}")
+
+    def finish(self, groups: int, start: Value) -> State:
+        """The lanes combined by halves: l with l + 32, then with l + 16, … Lanes of other groups hold nothing yet."""
+        t = self.t
+        states = [self._indexed(n, start) for n in range(groups)]
+        while len(states) > 1:
+            half = len(states) // 2
+            states = [self.monoid.join(a, b) for a, b in zip(states[:half], states[half:], strict=True)]
+        (state,) = states
+        lanes = self.group
+        while lanes > 1:
+            lanes //= 2
+            state = self.monoid.join(
+                [part(t, v, 0, lanes) for v in state], [part(t, v, lanes, lanes) for v in state]
+            )
+        return state
+
+    def _indexed(self, number: int, start: Value) -> State:
+        t, state = self.t, [variable.get() for variable in self.slots[number]]
+        if not self.monoid.arg:
+            return state
+        wide = register(int64, self.group)
+        step = state[1] if self.monoid.acc.bits == 64 else t.convert("zext", state[1], wide)
+        lane = t.op("add", t.iota(self.group), t.splat(t.add(start, number * self.group), self.group))
+        return [state[0], t.op("add", t.op("mul", step, literal(LANES, int64, self.group)), lane)]
+
+
+def part(t: Text, v: Value, first: int, lanes: int) -> Value:
+    """Lanes first, first + 1, … of a vector."""
+    if lanes == 1:
+        return t.let(v.type[1:-1].split(" x ")[1], f"extractelement {v}, i64 {first}")
+    picked = ", ".join(f"i32 {first + k}" for k in range(lanes))
+    return t.let(vector(v.type[1:-1].split(" x ")[1], lanes), f"shufflevector {v}, {v}, <{lanes} x i32> <{picked}>")
+
+
+def group_of(*dtypes: DType) -> int:
+    """Lanes of a 512-bit vector of the widest of these."""
+    return LANES * 8 // max(d.bits for d in dtypes)
+
+
+def read(t: Text, d: DType, pointer: Value, lanes: int, mask: Value | None = None) -> Value:
+    """Load `lanes` elements, or those of them that `mask` names (the rest are 0)."""
+    m = memory(d, lanes)
+    if mask is None:
+        v = t.load(m, pointer, d.itemsize)
+    else:
+        there = Value("ptr", f"align {d.itemsize} {pointer.name}")
+        name = f"llvm.masked.load.v{lanes}{overload(d)}.p0"
+        v = t.call(m, name, there, mask, Value(m, "zeroinitializer"))
+    return t.compare("icmp ne", v, Value(m, "0" if lanes == 1 else "zeroinitializer")) if d is bool_ else v
+
+
+def write(t: Text, value: Value, d: DType, pointer: Value, mask: Value | None = None) -> None:
+    """Store a register of `d`, or the lanes that `mask` names."""
+    lanes = lanes_of(value.type)
+    if d is bool_:
+        value = t.convert("zext", value, memory(d, lanes))
+    if mask is None:
+        t.store(value, pointer, d.itemsize)
+    else:
+        there = Value("ptr", f"align {d.itemsize} {pointer.name}")
+        t.call("void", f"llvm.masked.store.v{lanes}{overload(d)}.p0", value, there, mask)
+
+
+def fetch(t: Text, pointer: Value) -> None:
+    """Ask for a cache line. Any address may be named."""
+    t.call("void", "llvm.prefetch.p0", pointer, Value("i32", "0"), Value("i32", "3"), Value("i32", "1"))
+
+
+def overload(d: DType) -> str:
+    """How an intrinsic's name spells the memory type of a dtype."""
+    return {"float": "f32", "double": "f64"}.get(memory(d), memory(d))
+
+
+def upto(t: Text, count: Value, lanes: int, first: int = 0) -> Value:
+    """The mask of lanes l with first + l < count (count below 2**31)."""
+    short = t.convert("trunc", count, "i32")
+    lane = Value(vector("i32", lanes), "<" + ", ".join(f"i32 {first + k}" for k in range(lanes)) + ">")
+    return t.compare("icmp slt", lane, t.splat(short, lanes))
+
+

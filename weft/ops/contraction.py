@@ -1,0 +1,130 @@
+"""Sums of products over named axes: what matmul, einsum and convolution have in common, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.types import TensorType
+
+
+@dataclass(frozen=True)
+class Window:
+    """An operand's axis read at (pos * stride + tap * dilation - pad) / step, `pos` and `tap` being labels. Outside the
+    axis, and where the division has a remainder, it reads as 0."""
+
+    pos: str
+    tap: str
+    stride: int = 1
+    dilation: int = 1
+    pad: int = 0
+    step: int = 1
+
+    def coordinate(self, other: str) -> Window:
+        """The window that finds `pos` again from the coordinate, now called `other`."""
+        return Window(other, self.tap, self.step, -self.dilation, -self.pad, self.stride)
+
+
+Axis = str | Window
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[...] = sum of a[...] * b[...] over the labels that `out` lacks.
+
+    Labels: in a, b and out — batch; in a and out — rows; in b and out — columns; in a and b only — summed, in the order in
+    which they stand in a. `sizes` gives labels that no plain axis has.
+    """
+
+    a: tuple[Axis, ...]
+    b: tuple[Axis, ...]
+    out: tuple[str, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+def labels(axes: tuple[Axis, ...]) -> Iterator[str]:
+    """The labels of an operand, windows in place."""
+    for axis in axes:
+        if isinstance(axis, Window):
+            yield axis.pos
+            yield axis.tap
+        else:
+            yield axis
+
+
+def label_sizes(c: Contraction, a: TensorType, b: TensorType, place: str) -> dict[str, int]:
+    """The size of every label; an axis of one element broadcasts."""
+    sizes: dict[str, int] = dict(c.sizes)
+    for axes, t in ((c.a, a), (c.b, b)):
+        if len(axes) != t.ndim:
+            raise ShapeError(place, expected=f"{len(axes)} axes", got=str(t))
+        for axis, n in zip(axes, t.shape, strict=True):
+            if isinstance(axis, Window):
+                continue
+            known = sizes.get(axis, 1)
+            if known != 1 and n not in (1, known):
+                raise ShapeError(
+                    place,
+                    expected=f"matching sizes, {c.a} and {c.b}" if place == "contract" else "inner sizes that match",
+                    got=f"{a} and {b}",
+                    hint=f"sizes {known} and {n} meet",
+                )
+            sizes[axis] = n if known == 1 else known  # type: ignore[assignment]
+    return sizes
+
+
+def contracted_type(c: Contraction, a: Any, b: Any, place: str) -> TensorType:
+    """The type rule of every contraction."""
+    for t in (a, b):
+        if not isinstance(t, TensorType):
+            raise DTypeError(place, expected="tensors", got=f"a Python {t.__name__}")
+    if a.dtype is not b.dtype:
+        raise DTypeError(
+            place, expected="operands of one dtype", got=f"{a.dtype.name} and {b.dtype.name}", hint="use .astype()"
+        )
+    if a.dtype.kind == "b":
+        raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
+    sizes = label_sizes(c, a, b, place)
+    return TensorType([sizes[n] for n in c.out], a.dtype)
+
+
+def flipped(c: Contraction) -> Contraction:
+    return Contraction(c.b, c.a, c.out, c.sizes)
+
+
+def cotangent_of_a(c: Contraction, a: TensorType, b: TensorType) -> tuple[Contraction, bool]:
+    """The contraction of the result's cotangent with the other operand that gives the cotangent of `a`; and whether the
+    cotangent is its first operand (else its second).
+
+    An axis of `a` that was read through a window becomes a result axis of its own; the cotangent's axis is then the one
+    that is read through a window, at the position that the coordinate came from.
+    """
+    sizes = label_sizes(c, a, b, "contract")
+    out: list[str] = []
+    moved: dict[str, Window] = {}
+    known: dict[str, int] = {}
+    for k, (axis, n) in enumerate(zip(c.a, a.shape, strict=True)):
+        if isinstance(axis, Window):
+            name = f"{axis.pos}'{k}"
+            moved[axis.pos] = axis.coordinate(name)
+            known[name] = n  # type: ignore[assignment]
+            known[axis.tap] = sizes[axis.tap]
+            out.append(name)
+        else:
+            out.append(axis)
+            known[axis] = sizes[axis]
+    g = tuple(moved.get(n, n) for n in c.out)
+    have = set(labels(g)) | set(labels(c.b))
+    extra = tuple((n, s) for n, s in known.items() if n in have or n in out)
+    for label in set(labels(c.b)):
+        if label not in known:
+            extra = (*extra, (label, sizes[label]))
+    if moved:
+        return Contraction(c.b, g, tuple(out), _ordered(extra)), False
+    return Contraction(g, c.b, tuple(out), _ordered(extra)), True
+
+
+def _ordered(extra: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(dict(extra).items()))

@@ -1,0 +1,189 @@
+"""The op record, the value every op takes and gives, and the one door all calls go through.
+
+A call means one of two things, decided by its inputs: symbolic (some input is a graph node: the call becomes a node) or
+eager (a plan for these layouts is looked up, or made by the `Eager` mode that the runtime installs, and launched).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from weft.buffer import Buffer
+from weft.ir import Node, user_location
+from weft.types import TensorType
+
+Weak = type  # the class of a Python scalar operand: float, int or bool
+Type = TensorType | Weak
+Types = TensorType | tuple[TensorType, ...]
+
+
+class Value:
+    """What ops take and give: a buffer or a graph node, and the tape's note on how it came about.
+
+    The user's Tensor is its only subclass; operators and methods are defined there.
+    """
+
+    __slots__ = ("data", "leaf", "note")
+    data: Buffer | Node
+    note: Any
+    leaf: Any
+
+    def __init__(self, data: Buffer | Node, note: Any = None, leaf: Any = None) -> None:
+        self.data, self.note, self.leaf = data, note, leaf
+
+    @property
+    def type(self) -> TensorType:
+        data = self.data
+        return data.layout.type if isinstance(data, Buffer) else data.type
+
+    if TYPE_CHECKING:  # installed by the tensor room
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, o: Any) -> Value: ...
+        def __radd__(self, o: Any) -> Value: ...
+        def __sub__(self, o: Any) -> Value: ...
+        def __rsub__(self, o: Any) -> Value: ...
+        def __mul__(self, o: Any) -> Value: ...
+        def __rmul__(self, o: Any) -> Value: ...
+        def __truediv__(self, o: Any) -> Value: ...
+        def __rtruediv__(self, o: Any) -> Value: ...
+        def __pow__(self, o: Any) -> Value: ...
+        def __matmul__(self, o: Any) -> Value: ...
+        def __neg__(self) -> Value: ...
+        def __getitem__(self, i: Any) -> Value: ...
+        def __lt__(self, o: Any) -> Value: ...
+        def __gt__(self, o: Any) -> Value: ...
+        def __le__(self, o: Any) -> Value: ...
+        def __ge__(self, o: Any) -> Value: ...
+
+
+class Call:
+    """An op applied to operands of given types: what a plan is made for and what the tape notes."""
+
+    __slots__ = ("attrs", "op", "types")
+
+    def __init__(self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> None:
+        self.op, self.types, self.attrs = op, types, attrs
+
+    def __repr__(self) -> str:
+        said = [t.__name__ if isinstance(t, type) else str(t) for t in self.types]
+        return f"{self.op.name}({', '.join(said + [f'{k}={v}' for k, v in self.attrs.items()])})"
+
+
+class Eager(Protocol):
+    """How calls on real data run. The runtime installs its own at import."""
+
+
+    def first(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any: ...
+
+
+class _Installed:
+    """What later rooms install: the eager mode (runtime), the Tensor class (tensor), the symbolic tape (autodiff)."""
+
+    eager: Eager
+    launch: Callable[..., Any]  # (plan, *operands) -> Tensor, the native call
+    tensor: type[Value] = Value
+    lift: Callable[[Any], Value]
+    note: Callable[[Call, tuple[Any, ...], tuple[Value, ...]], None]
+
+
+installed = _Installed()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """Everything the framework knows about an operation.
+
+    `infer` maps operand types and attributes to the result's type. Exactly one of `scalar`, `at`, `fold`, `contract`,
+    `extern`, `body` says what the result is; `view`, where given, lets the result share its operand's memory instead.
+    """
+
+    name: str
+    infer: Callable[..., Types]
+    scalar: Callable[..., Any] | None = None  # (*Scalars of the operands) -> Scalar
+    at: Callable[..., Any] | None = None  # (index, *loaders, **attrs) -> Scalar
+    fold: str | None = None  # a monoid: sum prod max min any all argmax argmin
+    contract: Callable[..., Any] | None = None  # (*types, **attrs) -> Contraction
+    extern: str | None = None  # the name of a hand-written kernel family
+    body: Callable[..., Any] | None = None  # (*values, **attrs) -> values, said in other ops
+    view: Callable[..., Any] | None = None  # (layout, **attrs) -> (Layout, offset in elements) or None
+    vjp: Callable[..., tuple[Any, ...]] | None = None  # (g, y, *xs, **attrs) -> cotangents, thunks or None
+    onnx: Any = None
+    reference: Callable[..., Any] | None = None  # NumPy arrays -> array; tests only
+    samples: Callable[[], Any] | None = None  # inputs worth testing
+    doc: str = ""
+    dense: bool = False  # operands must be laid out densely (hand-written kernels)
+    plans: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __call__(self, *xs: Any, **attrs: Any) -> Any:
+        try:
+            plan = self.plans[
+                (*[x.data.layout if isinstance(x, Value) else x.__class__ for x in xs], *attrs.values())
+            ]
+        except (KeyError, AttributeError, TypeError):
+            plan = None  # nothing raised behind the door should show this miss as its cause
+        return enter(self, xs, attrs) if plan is None else installed.launch(plan, *xs)
+
+
+#: every op record, by name: what laws, the parser and exporters go over
+OPS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Note the record under its name; a name is said once."""
+    if op.name in OPS:
+        raise ValueError(f"op {op.name!r} is defined twice")
+    OPS[op.name] = op
+    return op
+
+
+def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """The door when no plan is known yet: lift the operands, then eager or symbolic as they say."""
+    lifted = tuple(x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x) for x in xs)
+    if any(isinstance(x, Value) and isinstance(x.data, Node) for x in lifted):
+        return record_call(op, lifted, attrs)
+    return installed.eager.first(op, lifted, attrs)
+
+
+def types_of(xs: tuple[Any, ...]) -> tuple[Type, ...]:
+    return tuple(x.type if isinstance(x, Value) else x.__class__ for x in xs)
+
+
+# symbolic mode
+
+constant = register(Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made."))
+parameter = register(Op("parameter", infer=lambda *, position, type: type, doc="An input of a function."))
+result = register(
+    Op("result", infer=lambda *_, position, type: type, doc="One of the results of an op that has several.")
+)
+
+
+def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """The call as a node (or, for several results, a node and its picks), noted on the tape like any other."""
+    call = Call(op, types_of(xs), attrs)
+    inferred = op.infer(*call.types, **attrs)
+    types = inferred if isinstance(inferred, tuple) else (inferred,)
+    loc = user_location()
+    inputs = tuple(_as_node(x) for x in xs)
+    node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
+    nodes = [node]
+    if isinstance(inferred, tuple):
+        nodes = [Node(result, (node,), (("position", i), ("type", t)), t, loc) for i, t in enumerate(types)]
+    outs = tuple(installed.tensor(n) for n in nodes)
+    installed.note(call, xs, outs)
+    return outs if isinstance(inferred, tuple) else outs[0]
+
+
+def _as_node(x: Any) -> Node:
+    if not isinstance(x, Value):
+        return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
+    if isinstance(x.data, Node):
+        return x.data
+    return Node(constant, (), (("value", x.data), ("type", x.type)), x.type)
+
+
+def placeholder(type_: TensorType, position: int = 0) -> Value:
+    """A symbolic value standing for an input."""
+    return installed.tensor(Node(parameter, (), (("position", position), ("type", type_)), type_))

@@ -1,0 +1,151 @@
+"""sin, cos and tan, right for every argument.
+
+x * 2/pi modulo 4 is an integer product: the significand of x times the bits of 2/pi that stand at its exponent
+(Payne and Hanek, Radian reduction for trigonometric functions, 1983), so huge arguments cost what small ones do.
+float32 is computed in float64 throughout and rounded once.
+"""
+
+from __future__ import annotations
+
+from weft.ops.scalar import INF, NAN, Scalar, const, fma, horner, mulhi, select
+from weft.types.dtype import float32, float64, int64, uint64
+
+#: the bits of 2/pi behind the point
+_TWO_OVER_PI = int(
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a73e"
+    "e88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b7"
+    "4f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc209af4361d",
+    16,
+)
+_WORDS = [0, *(_TWO_OVER_PI >> (64 * (19 - i)) & (2**64 - 1) for i in range(20))]
+_QUARTER = 1.5707963267948966 * 2.0**-64  # pi/2 for a fraction held as an integer
+_QUARTER_LOW = 6.123233995736766e-17 * 2.0**-64
+
+#: (sin(r) / r - 1) / r**2 in r**2 on |r| <= pi/4: 2**-37.6 and 2**-58.0
+_SIN = {
+    float32: (2.7182378023529334e-06, -0.0001983932719513487, 0.008333329362469676, -0.16666666641427869),
+    float64: (
+        1.589668175938451e-10, -2.5050756713392568e-08, 2.75573136875704e-06, -0.00019841269829813416,
+        0.008333333333322455, -0.16666666666666632,
+    ),
+}  # fmt: skip
+#: (cos(r) - 1 + r**2 / 2) / r**4 in r**2 on |r| <= pi/4: 2**-33.3 and 2**-64.2
+_COS = {
+    float32: (2.4437729014623737e-05, -0.0013887361440188906, 0.041666646747536056),
+    float64: (
+        -1.13598023385755e-11, 2.0875727057237864e-09, -2.7557314387463075e-07, 2.4801587289636307e-05,
+        -0.0013888888888874441, 0.0416666666666666,
+    ),
+}  # fmt: skip
+
+
+def _window(place: Scalar, words: int, last: int) -> list[Scalar]:
+    """`words` words of 2/pi from bit `place` (0..last) on, after a word of zeros."""
+    word, shift = place >> 6, place & 63
+    found = [const(w, uint64) for w in _WORDS[: last // 64 + words + 1]]
+    step = 1 << ((last // 64).bit_length() - 1)
+    while step:  # a barrel shifter over words, the wide steps first
+        moved = (word & step).ne(0)
+        keep = min(len(found), words + step)
+        found = [select(moved, found[i + step], f) if i + step < len(found) else f for i, f in enumerate(found[:keep])]
+        step >>= 1
+    return [(a << shift) | ((b >> 1) >> (shift ^ 63)) for a, b in zip(found, found[1:], strict=False)][:words]
+
+
+def _fraction32(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Of |x| * 2/pi: the fraction, in -1/2..1/2 as a float64 times 2**64, 0 for what that leaves, the nearest integer mod 4."""
+    raw = x.bitcast(uint64)
+    # a float64 that was a float32: 24 leading bits of significand
+    m = ((raw & (2**52 - 1)) | 2**52) >> 29
+    place = ((raw >> 52) & 2047) - (1023 + 23 - 62)
+    high, low = _window(place, 2, 104 + 62)
+    t = m * high + ((m * (low >> 32)) >> 32)
+    return (t << 2).cast(int64).cast(float64), x.like(0.0), (t + 2**61) >> 62
+
+
+def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """The same for any float64, the fraction as a sum of two."""
+    raw = x.bitcast(uint64)
+    m = (raw & (2**52 - 1)) | 2**52
+    place = ((raw >> 52) & 2047) - (1023 + 52 - 62)
+    high, middle, low = _window(place, 3, 971 + 62)
+    least = m * middle
+    t_low = least + mulhi(m, low)
+    carry = select(t_low < least, t_low.like(1), t_low.like(0))
+    t_high = m * high + mulhi(m, middle) + carry
+    t = (t_high << 2) | (t_low >> 62)
+    top = (t & -2048).cast(int64).cast(float64)
+    rest = fma((t_low & (2**62 - 1)).cast(int64).cast(float64), 2.0**-62, (t & 2047).cast(int64).cast(float64))
+    return top, rest, (t_high + 2**61) >> 62
+
+
+def _reduce(x: Scalar, narrow: bool) -> tuple[Scalar, Scalar, Scalar]:
+    """|x| = n pi/2 + r + low with |r| <= pi/4, and n mod 4."""
+    size = abs(x)
+    top, rest, n = (_fraction32 if narrow else _fraction64)(x)
+    small = size < 0.7853981633974483
+    n = select(small, n.like(0), n)
+    if narrow:
+        return select(small, size, top * _QUARTER), x.like(0.0), n
+    r = top * _QUARTER
+    low = fma(top, _QUARTER, -r) + fma(top, _QUARTER_LOW, rest * _QUARTER)
+    r, low = r + low, low - ((r + low) - r)
+    return select(small, size, r), select(small, 0.0, low), n
+
+
+def _sine(r: Scalar, low: Scalar, narrow: bool) -> tuple[Scalar, Scalar]:
+    """sin(r + low) as a big and a small part."""
+    z = r * r
+    if narrow:
+        return r, z * r * horner(z, _SIN[float32])
+    return r, fma(z * r, horner(z, _SIN[float64]), fma(z * low, -0.5, low))
+
+
+def _cosine(r: Scalar, low: Scalar, narrow: bool) -> tuple[Scalar, Scalar]:
+    z = r * r
+    if narrow:
+        return fma(z, -0.5, 1.0), z * z * horner(z, _COS[float32])
+    half = z * 0.5
+    w = 1.0 - half
+    return w, ((1.0 - w) - half) + fma(z * z, horner(z, _COS[float64]), -(r * low))
+
+
+def _wave(x: Scalar, shift: int) -> Scalar:
+    """sin(x + shift pi/2) for float64 or float32 x, without the sign of x."""
+    narrow = x.dtype is float32
+    wide = x.cast(float64)
+    r, low, n = _reduce(wide, narrow)
+    n = n + shift
+    s, t = _sine(r, low, narrow)
+    c, d = _cosine(r, low, narrow)
+    y = select((n & 1).ne(0), c + d, s + t).bitcast(uint64) ^ ((n & 2) << 62)
+    if not shift:
+        y = y ^ (wide.bitcast(uint64) & 2**63)
+    return select(abs(x) < INF, y.bitcast(float64).cast(x.dtype), NAN)
+
+
+def sin(x: Scalar) -> Scalar:
+    return _wave(x, 0)
+
+
+def cos(x: Scalar) -> Scalar:
+    return _wave(x, 1)
+
+
+def tan(x: Scalar) -> Scalar:
+    """sin / cos, the quotient of two-part sums in float64."""
+    narrow = x.dtype is float32
+    wide = x.cast(float64)
+    r, low, n = _reduce(wide, narrow)
+    s, t = _sine(r, low, narrow)
+    c, d = _cosine(r, low, narrow)
+    s, t = s + t, t - ((s + t) - s)
+    c, d = c + d, d - ((c + d) - c)
+    odd = (n & 1).ne(0)
+    top, bottom = select(odd, c, s), select(odd, s, c)
+    y = top / bottom
+    if not narrow:
+        top_low, bottom_low = select(odd, d, t), select(odd, t, d)
+        y = y + (fma(-y, bottom, top) + (top_low - y * bottom_low)) / bottom
+    y = y.bitcast(uint64) ^ (n << 63) ^ (wide.bitcast(uint64) & 2**63)
+    return select(abs(x) < INF, y.bitcast(float64).cast(x.dtype), NAN)

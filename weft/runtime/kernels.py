@@ -1,0 +1,122 @@
+"""Kernels by spec: in memory, else on disk, else generated now.
+
+A kernel is found again on disk by everything its machine code depends on: the spec's canonical
+text, the source of the code generator, LLVM and the CPU. Threads that ask for one kernel at once
+compile it once; different kernels compile side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache
+from hashlib import blake2b
+from weakref import WeakValueDictionary
+
+from weft.codegen import jit
+from weft.codegen.lower import lower
+from weft.errors import WeftError
+from weft.runtime.cache import DiskCache
+from weft.schedule.launch import KernelSpec
+
+#: what a kernel's text is made by, besides its spec; a test follows codegen's imports to see that
+#: nothing is missing
+SOURCES = ("codegen", "schedule", "types", "ops/scalar.py", "ops/math")
+
+_live: WeakValueDictionary[KernelSpec, jit.Code] = WeakValueDictionary()
+_pinned: dict[KernelSpec, jit.Code] = {}
+_turns: dict[KernelSpec, threading.Lock] = {}
+
+
+def code(spec: KernelSpec) -> jit.Code:
+    """The machine code of a kernel. It is freed when the last holder of this object drops it.
+
+    >>> from weft.ops.scalar import input_
+    >>> from weft.schedule.map import MapSpec
+    >>> from weft.types.dtype import float32
+    >>> x = input_(0, float32)
+    >>> twice = code(MapSpec((x + x,), (float32,), "c", 0))
+    >>> twice.address("kernel") % 16
+    0
+    """
+    found = _live.get(spec)
+    if found is None:
+        try:
+            with _turns.setdefault(spec, threading.Lock()):
+                found = _live.get(spec)
+                if found is None:
+                    found = load(f"{type(spec).__name__}\n{spec.key()}", lambda: lower(spec))
+                    _live[spec] = found
+        finally:
+            _turns.pop(spec, None)
+    return found
+
+
+def address(spec: KernelSpec, function: str = "kernel") -> int:
+    """Where a function of a kernel starts. The kernel stays loaded until `forget` or the end of the
+    process.
+    """
+    found = _pinned.get(spec)
+    if found is None:
+        found = _pinned.setdefault(spec, code(spec))
+    return found.address(function)
+
+
+def forget() -> None:
+    """Unload every kernel that `address` gave out. Only for when none of them can still be
+    called.
+    """
+    _pinned.clear()
+
+
+def load(name: str, text: Callable[[], str], target: jit.Target | None = None) -> jit.Code:
+    """Machine code kept on disk under `name`, or made now of the LLVM module that `text` gives."""
+    key = f"{name}\n{fingerprint()}\n{(target or jit.host()).fingerprint}"
+    stored = disk().get(key)
+    if stored is None:
+        try:
+            stored = jit.compile_object(text(), target)
+        except RuntimeError as e:  # what llvmlite raises, with LLVM's words
+            if isinstance(e, WeftError):
+                raise
+            raise WeftError(
+                f"compiling {' '.join(name.splitlines()[:2])}",
+                expected="LLVM to accept the code generated for it",
+                got=str(e).strip(),
+                hint="this is a mistake in Weft: please report it with this message",
+            ) from None
+        disk().put(key, stored)
+    return jit.Code(stored)
+
+
+@cache
+def disk() -> DiskCache:
+    """The cache on disk, as the environment says when the first kernel is asked for."""
+    return DiskCache()
+
+
+@cache
+def fingerprint() -> str:
+    """A digest of the code generator's own source: a changed generator finds none of the old
+    kernels.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    digest = blake2b(digest_size=16)
+    for path in _source_files(root):
+        with open(path, "rb") as file:
+            data = file.read()
+        digest.update(f"{os.path.relpath(path, root)} {len(data)}\n".encode() + data)
+    return digest.hexdigest()
+
+
+def _source_files(root: str) -> Iterator[str]:
+    for source in SOURCES:
+        path = os.path.join(root, *source.split("/"))
+        if path.endswith(".py"):
+            yield path
+        for folder, _, names in sorted(os.walk(path)):
+            yield from (os.path.join(folder, n) for n in sorted(names) if n.endswith(".py"))
+
+
+os.register_at_fork(after_in_child=_turns.clear)  # held by threads that the child doesn't have

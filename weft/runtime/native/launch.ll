@@ -1,0 +1,703 @@
+; launch(plan, *args): one eager op, from Python arguments to Python results.
+
+@paused = global i64 0  ; no_grad blocks now open, in any thread
+@serial = global i64 0  ; of the last note
+
+@text_no_plan = internal constant [39 x i8] c"launch(plan, *args) needs a Plan first\00"
+@text_no_error = internal constant [40 x i8] c"on_error returned instead of raising it\00"
+
+; Stack of a launch, in words: what goes on around the frame (found by poll at negative offsets), the frame, then per input its
+; buffer (a strong reference: another thread may rebind the tensor meanwhile) and room for a scalar, then per output the
+; object made so far: first the block, then the Buffer around it, then the Tensor around that.
+define ptr @launch(ptr %self, ptr %args, i64 %count) {
+entry:
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %first, label %no_plan
+first:
+  %plan_object = load ptr, ptr %args
+  %its_type = call ptr @type_of(ptr %plan_object)
+  %plan_class = load ptr, ptr @plan_type
+  %is_plan = icmp eq ptr %its_type, %plan_class
+  br i1 %is_plan, label %planned, label %no_plan
+no_plan:
+  %type_error = load ptr, ptr @PyExc_TypeError
+  call void @PyErr_SetString(ptr %type_error, ptr @text_no_plan)
+  ret ptr null
+
+planned:
+  %address = call ptr @slot(ptr %plan_object, i64 {{plan_slot_address}})
+  %plan = call ptr @PyLong_AsVoidPtr(ptr %address)
+  %inputs = getelementptr ptr, ptr %args, i64 1
+  %n_in = call i64 @word(ptr %plan, i64 {{plan_n_in}})
+  %n_out = call i64 @word(ptr %plan, i64 {{plan_n_out}})
+  %given = sub i64 %count, 1
+  %all_given = icmp eq i64 %given, %n_in
+  br i1 %all_given, label %inspect, label %miscounted
+miscounted:
+  %r0 = call ptr @fail(ptr %plan_object, i64 {{status_count}}, i64 %given, ptr %inputs, i64 %given)
+  ret ptr %r0
+
+inspect:
+  %noted = call i64 @inspect(ptr %inputs, i64 %n_in, ptr %plan)
+  %acceptable = icmp sge i64 %noted, 0
+  br i1 %acceptable, label %decide, label %unacceptable
+unacceptable:
+  %which = xor i64 %noted, -1
+  %r1 = call ptr @fail(ptr %plan_object, i64 {{status_argument}}, i64 %which, ptr %inputs, i64 %n_in)
+  ret ptr %r1
+
+decide:
+  %has_note = icmp ne i64 %noted, 0
+  br i1 %has_note, label %ask_grad, label %unrecorded
+ask_grad:
+  %recording = call i1 @grad_is_on()
+  br i1 %recording, label %record, label %unrecorded
+record:
+  %keep_known = call i1 @ensure_keep(ptr %plan_object, ptr %plan)
+  br i1 %keep_known, label %make_tuples, label %raised
+raised:
+  ret ptr null
+make_tuples:
+  %parents0 = call ptr @PyTuple_New(i64 %n_in)
+  %saved0 = call ptr @PyTuple_New(i64 %n_in)
+  %no_parents = icmp eq ptr %parents0, null
+  %no_saved = icmp eq ptr %saved0, null
+  %no_tuple = or i1 %no_parents, %no_saved
+  br i1 %no_tuple, label %drop_tuples, label %unrecorded
+drop_tuples:
+  call void @Py_DecRef(ptr %parents0)
+  call void @Py_DecRef(ptr %saved0)
+  ret ptr null
+
+unrecorded:
+  %parents = phi ptr [ null, %decide ], [ null, %ask_grad ], [ %parents0, %make_tuples ]
+  %saved = phi ptr [ null, %decide ], [ null, %ask_grad ], [ %saved0, %make_tuples ]
+  %n_params = call i64 @word(ptr %plan, i64 {{plan_n_params}})
+  %twice = shl i64 %n_in, 1
+  %operands = add i64 %n_in, %n_out
+  %frame_part = add i64 %operands, %n_params
+  %other_part = add i64 %twice, %n_out
+  %both = add i64 %frame_part, %other_part
+  %words = add i64 %both, {{frame_words}}
+  %stack = alloca i64, i64 %words, align 16
+  %frame = getelementptr i64, ptr %stack, i64 {{frame_context}}
+  %operands_at = getelementptr i64, ptr %frame, i64 3
+  %out_operands = getelementptr i64, ptr %operands_at, i64 %n_in
+  %params_at = getelementptr i64, ptr %out_operands, i64 %n_out
+  %held = getelementptr i64, ptr %params_at, i64 %n_params
+  %scalars = getelementptr i64, ptr %held, i64 %n_in
+  %outs = getelementptr i64, ptr %scalars, i64 %n_in
+  call void @set_word(ptr %frame, i64 {{frame_stop}}, i64 0)
+  call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 9223372036854775807)
+  call void @set_word(ptr %frame, i64 {{frame_thread}}, i64 0)
+  call void @set_word(ptr %frame, i64 0, i64 0)
+  call void @set_pointer(ptr %frame, i64 1, ptr @poll)
+  call void @set_word(ptr %frame, i64 2, i64 0)
+  call void @clear(ptr %held, i64 %n_in)
+  call void @clear(ptr %outs, i64 %n_out)
+  %gathered = call i64 @gather(ptr %plan, ptr %inputs, ptr %frame, ptr %held, ptr %scalars, ptr %parents, ptr %saved)
+  %complete = icmp eq i64 %gathered, 0
+  br i1 %complete, label %dispatch, label %failed
+
+dispatch:
+  %kind = call i64 @word(ptr %plan, i64 {{plan_kind}})
+  %is_view = icmp ne i64 %kind, 0
+  br i1 %is_view, label %view, label %kernel
+view:
+  %viewed = call i64 @view(ptr %plan_object, ptr %plan, ptr %held, ptr %outs)
+  br label %computed
+kernel:
+  call void @copy_words(ptr %plan, ptr %params_at, i64 %n_params)
+  %ran = call i64 @compute(ptr %plan_object, ptr %plan, ptr %frame, ptr %outs)
+  br label %computed
+computed:
+  %status0 = phi i64 [ %viewed, %view ], [ %ran, %kernel ]
+  %fine = icmp eq i64 %status0, 0
+  br i1 %fine, label %finish, label %failed
+
+finish:  ; Buffers become Tensors
+  %note = call ptr @make_note(ptr %plan_object, ptr %plan, ptr %parents, ptr %saved, ptr %outs)
+  %note_failed = icmp eq ptr %note, null
+  br i1 %note_failed, label %failed, label %wrap
+wrap:
+  %result = call ptr @make_tensors(ptr %outs, i64 %n_out, ptr %note)
+  call void @Py_DecRef(ptr %note)
+  call void @release_all(ptr %held, i64 %n_in)
+  ret ptr %result
+
+failed:
+  ; make_note takes the tuples over, whether it works or not
+  %status = phi i64 [ %gathered, %unrecorded ], [ %status0, %computed ], [ -1, %finish ]
+  %parents_left = phi ptr [ %parents, %unrecorded ], [ %parents, %computed ], [ null, %finish ]
+  %saved_left = phi ptr [ %saved, %unrecorded ], [ %saved, %computed ], [ null, %finish ]
+  %detail = call i64 @word(ptr %frame, i64 0)
+  %raised_already = icmp slt i64 %status, 0
+  br i1 %raised_already, label %clean, label %raise
+raise:
+  %r2 = call ptr @fail(ptr %plan_object, i64 %status, i64 %detail, ptr %inputs, i64 %n_in)
+  br label %clean
+clean:
+  call void @Py_DecRef(ptr %parents_left)
+  call void @Py_DecRef(ptr %saved_left)
+  call void @release_all(ptr %outs, i64 %n_out)
+  call void @release_all(ptr %held, i64 %n_in)
+  ret ptr null
+}
+
+; Are the arguments of the kinds the plan expects? 1 if a gradient could be wanted (the op has one and an input has a note),
+; 0 if not, -1 - i if argument i is wrong.
+define internal i64 @inspect(ptr %inputs, i64 %n, ptr %plan) alwaysinline {
+entry:
+  %kinds = call ptr @pointer(ptr %plan, i64 {{plan_kinds}})
+  %class = load ptr, ptr @tensor_type
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %continue ]
+  %noted = phi i64 [ 0, %entry ], [ %noted2, %continue ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %kind = call i64 @word(ptr %kinds, i64 %i)
+  %is_tensor = icmp eq i64 %kind, 0
+  br i1 %is_tensor, label %tensor, label %continue
+tensor:
+  %object = call ptr @pointer(ptr %inputs, i64 %i)
+  %right = call i1 @is_a(ptr %object, ptr %class)
+  br i1 %right, label %look, label %wrong
+look:
+  %note = call ptr @slot(ptr %object, i64 {{tensor_note}})
+  %none = icmp eq ptr %note, @_Py_NoneStruct
+  %unset = icmp eq ptr %note, null
+  %without = or i1 %none, %unset
+  %kept = select i1 %without, i64 %noted, i64 1
+  br label %continue
+continue:
+  %noted2 = phi i64 [ %noted, %body ], [ %kept, %look ]
+  %next = add i64 %i, 1
+  br label %head
+wrong:
+  %code = xor i64 %i, -1
+  ret i64 %code
+done:
+  %differentiable = call i64 @word(ptr %plan, i64 {{plan_differentiable}})
+  %wanted = and i64 %noted, %differentiable
+  ret i64 %wanted
+}
+
+define internal i1 @grad_is_on() alwaysinline {
+  %pauses = load i64, ptr @paused
+  %never = icmp eq i64 %pauses, 0
+  br i1 %never, label %on, label %look
+look:
+  %value = alloca ptr
+  store ptr null, ptr %value
+  %variable = load ptr, ptr @grad_mode
+  %failed = call i32 @PyContextVar_Get(ptr %variable, ptr null, ptr %value)
+  %found = load ptr, ptr %value
+  call void @Py_DecRef(ptr %found)
+  %answer = icmp ne ptr %found, @_Py_FalseStruct
+  ret i1 %answer
+on:
+  ret i1 true
+}
+
+; The keep mask is worked out when the first gradient is wanted. False: that raised.
+define internal i1 @ensure_keep(ptr %plan_object, ptr %plan) alwaysinline {
+  %mask = call i64 @word(ptr %plan, i64 {{plan_keep}})
+  %known = icmp sge i64 %mask, 0
+  br i1 %known, label %yes, label %ask
+ask:
+  %function = load ptr, ptr @resolve_keep
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %function, ptr %plan_object, ptr null)
+  call void @Py_DecRef(ptr %answer)
+  %worked = icmp ne ptr %answer, null
+  ret i1 %worked
+yes:
+  ret i1 true
+}
+
+define internal void @clear(ptr %objects, i64 %n) alwaysinline {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  call void @set_word(ptr %objects, i64 %i, i64 0)
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+define internal void @release_all(ptr %objects, i64 %n) alwaysinline {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %object = call ptr @pointer(ptr %objects, i64 %i)
+  call void @Py_DecRef(ptr %object)
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+define internal void @copy_words(ptr %plan, ptr %to, i64 %n) alwaysinline {
+entry:
+  %from = call ptr @pointer(ptr %plan, i64 {{plan_params}})
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %value = call i64 @word(ptr %from, i64 %i)
+  call void @set_word(ptr %to, i64 %i, i64 %value)
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+; The inputs' addresses into the frame, their buffers into %held, and, when recording, what the note is to hold of them.
+; A status; word 0 of the frame then says which argument it was.
+define internal i64 @gather(ptr %plan, ptr %inputs, ptr %frame, ptr %held, ptr %scalars, ptr %parents, ptr %saved) alwaysinline {
+entry:
+  %n = call i64 @word(ptr %plan, i64 {{plan_n_in}})
+  %kinds = call ptr @pointer(ptr %plan, i64 {{plan_kinds}})
+  %mask = call i64 @word(ptr %plan, i64 {{plan_keep}})
+  %class = load ptr, ptr @buffer_type
+  %operands = getelementptr i64, ptr %frame, i64 3
+  %recording = icmp ne ptr %parents, null
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %continue ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %object = call ptr @pointer(ptr %inputs, i64 %i)
+  %kind = call i64 @word(ptr %kinds, i64 %i)
+  %is_tensor = icmp eq i64 %kind, 0
+  br i1 %is_tensor, label %tensor, label %number
+
+tensor:
+  %data = call ptr @slot(ptr %object, i64 {{tensor_data}})
+  %unset = icmp eq ptr %data, null
+  br i1 %unset, label %wrong, label %check
+check:
+  %its = call ptr @type_of(ptr %data)
+  %is_buffer = icmp eq ptr %its, %class
+  br i1 %is_buffer, label %take, label %wrong
+take:
+  call void @Py_IncRef(ptr %data)
+  call void @set_pointer(ptr %held, i64 %i, ptr %data)
+  %address = call ptr @address_of(ptr %data)
+  call void @set_pointer(ptr %operands, i64 %i, ptr %address)
+  br i1 %recording, label %note_tensor, label %continue
+note_tensor:
+  %note = call ptr @slot(ptr %object, i64 {{tensor_note}})
+  %noteless = icmp eq ptr %note, null
+  %parent = select i1 %noteless, ptr @_Py_NoneStruct, ptr %note
+  call void @Py_IncRef(ptr %parent)
+  call void @set_item(ptr %parents, i64 %i, ptr %parent)
+  %maskable = icmp ult i64 %i, 62
+  %place = select i1 %maskable, i64 %i, i64 63  ; never set: inputs from the 62nd on (of a concat) are not saved
+  %bit = shl i64 1, %place
+  %masked = and i64 %mask, %bit
+  %wanted = icmp ne i64 %masked, 0
+  %kept = select i1 %wanted, ptr %data, ptr @_Py_NoneStruct
+  call void @Py_IncRef(ptr %kept)
+  call void @set_item(ptr %saved, i64 %i, ptr %kept)
+  br label %continue
+
+number:
+  %dtype = add i64 %kind, -1
+  %slot = getelementptr i64, ptr %scalars, i64 %i
+  %status = call i64 @scalar(ptr %object, i64 %dtype, ptr %slot)
+  %converted = icmp eq i64 %status, 0
+  br i1 %converted, label %use, label %refused
+use:
+  call void @set_pointer(ptr %operands, i64 %i, ptr %slot)
+  br i1 %recording, label %note_number, label %continue
+note_number:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  call void @set_item(ptr %parents, i64 %i, ptr @_Py_NoneStruct)
+  call void @Py_IncRef(ptr %object)
+  call void @set_item(ptr %saved, i64 %i, ptr %object)
+  br label %continue
+
+continue:
+  %next = add i64 %i, 1
+  br label %head
+wrong:
+  br label %refused
+refused:
+  %why = phi i64 [ {{status_argument}}, %wrong ], [ %status, %number ]
+  call void @set_word(ptr %frame, i64 0, i64 %i)
+  ret i64 %why
+done:
+  ret i64 0
+}
+
+; A Buffer's address. Most buffers begin where their block's data does and share its int: no need to read that.
+define internal ptr @address_of(ptr %buffer) alwaysinline {
+  %long = call ptr @slot(ptr %buffer, i64 {{buffer_address}})
+  %owner = call ptr @slot(ptr %buffer, i64 {{buffer_owner}})
+  %its = call ptr @type_of(ptr %owner)
+  %class = load ptr, ptr @block_type
+  %ours = icmp eq ptr %its, %class
+  br i1 %ours, label %block, label %read
+block:
+  %start = call ptr @pointer(ptr %owner, i64 4)
+  %same = icmp eq ptr %start, %long
+  br i1 %same, label %whole, label %read
+whole:
+  %data = call ptr @data_of(ptr %owner)
+  ret ptr %data
+read:
+  %address = call ptr @PyLong_AsVoidPtr(ptr %long)
+  ret ptr %address
+}
+
+; A Buffer that takes over the references to %address and %owner; null if there is no memory, and then they are dropped.
+define internal ptr @make_buffer(ptr %layout, ptr %address, ptr %owner) alwaysinline {
+  %class = load ptr, ptr @buffer_type
+  %buffer = call ptr @PyType_GenericAlloc(ptr %class, i64 0)
+  %failed = icmp eq ptr %buffer, null
+  br i1 %failed, label %drop, label %fill
+drop:
+  call void @Py_DecRef(ptr %address)
+  call void @Py_DecRef(ptr %owner)
+  ret ptr null
+fill:
+  call void @Py_IncRef(ptr %layout)
+  call void @set_slot(ptr %buffer, i64 {{buffer_layout}}, ptr %layout)
+  call void @set_slot(ptr %buffer, i64 {{buffer_address}}, ptr %address)
+  call void @set_slot(ptr %buffer, i64 {{buffer_owner}}, ptr %owner)
+  ret ptr %buffer
+}
+
+define internal ptr @layout_of(ptr %plan_object, i64 %i) alwaysinline {
+  %layouts = call ptr @slot(ptr %plan_object, i64 {{plan_slot_layouts}})
+  %layout = call ptr @item(ptr %layouts, i64 %i)
+  ret ptr %layout
+}
+
+; The result of a view: a Buffer over the first input's memory.
+define internal i64 @view(ptr %plan_object, ptr %plan, ptr %held, ptr %outs) alwaysinline {
+  %source = load ptr, ptr %held
+  %offset = call i64 @word(ptr %plan, i64 {{plan_view_offset}})
+  %moved = icmp ne i64 %offset, 0
+  br i1 %moved, label %new, label %same
+new:
+  %start = call ptr @address_of(ptr %source)
+  %there = getelementptr i8, ptr %start, i64 %offset
+  %made = call ptr @PyLong_FromVoidPtr(ptr %there)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %lost, label %wrap
+same:
+  %shared = call ptr @slot(ptr %source, i64 {{buffer_address}})
+  call void @Py_IncRef(ptr %shared)
+  br label %wrap
+wrap:
+  %address = phi ptr [ %made, %new ], [ %shared, %same ]
+  %owner = call ptr @slot(ptr %source, i64 {{buffer_owner}})
+  call void @Py_IncRef(ptr %owner)
+  %layout = call ptr @layout_of(ptr %plan_object, i64 0)
+  %buffer = call ptr @make_buffer(ptr %layout, ptr %address, ptr %owner)
+  store ptr %buffer, ptr %outs
+  %none = icmp eq ptr %buffer, null
+  br i1 %none, label %lost, label %done
+lost:
+  ret i64 -1
+done:
+  ret i64 0
+}
+
+; Allocates the outputs and scratch, runs the phases, puts a Buffer around every output. A status.
+define internal i64 @compute(ptr %plan_object, ptr %plan, ptr %frame, ptr %outs) alwaysinline {
+entry:
+  %n_in = call i64 @word(ptr %plan, i64 {{plan_n_in}})
+  %n_out = call i64 @word(ptr %plan, i64 {{plan_n_out}})
+  %sizes = call ptr @pointer(ptr %plan, i64 {{plan_sizes}})
+  %inputs = getelementptr i64, ptr %frame, i64 3
+  %operands = getelementptr i64, ptr %inputs, i64 %n_in
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %got ]
+  %more = icmp slt i64 %i, %n_out
+  br i1 %more, label %body, label %allocated
+body:
+  %bytes = call i64 @word(ptr %sizes, i64 %i)
+  %block = call ptr @new_block(i64 %bytes)
+  call void @set_pointer(ptr %outs, i64 %i, ptr %block)
+  %lost = icmp eq ptr %block, null
+  br i1 %lost, label %no_output, label %got
+got:
+  %data = call ptr @data_of(ptr %block)
+  call void @set_pointer(ptr %operands, i64 %i, ptr %data)
+  %next = add i64 %i, 1
+  br label %head
+no_output:
+  br label %no_memory
+no_memory:
+  %wanted = phi i64 [ %bytes, %no_output ], [ %scratch, %take_scratch ]
+  call void @set_word(ptr %frame, i64 0, i64 %wanted)
+  ret i64 {{status_memory}}
+
+allocated:
+  %scratch = call i64 @scratch_bytes(ptr %plan)
+  %scratchless = icmp eq i64 %scratch, 0
+  br i1 %scratchless, label %run, label %take_scratch
+take_scratch:
+  %room = call ptr @new_block(i64 %scratch)
+  %roomless = icmp eq ptr %room, null
+  br i1 %roomless, label %no_memory, label %place
+place:
+  %room_data = call ptr @data_of(ptr %room)
+  call void @set_pointer(ptr %frame, i64 2, ptr %room_data)
+  br label %run
+run:
+  %scratch_block = phi ptr [ null, %allocated ], [ %room, %place ]
+  %old_mode = call i32 @enter_float_mode()
+  %heavy = call i64 @word(ptr %plan, i64 {{plan_heavy}})
+  %is_light = icmp eq i64 %heavy, 0
+  br i1 %is_light, label %light, label %shared
+light:
+  %status_light = call i64 @run_here(ptr %plan, ptr %frame)
+  br label %ran
+shared:
+  %status_heavy = call i64 @run_heavy(ptr %plan, ptr %frame)
+  br label %ran
+ran:
+  %status = phi i64 [ %status_light, %light ], [ %status_heavy, %shared ]
+  call void @leave_float_mode(i32 %old_mode)
+  call void @Py_DecRef(ptr %scratch_block)
+  %fine = icmp eq i64 %status, 0
+  br i1 %fine, label %wrap, label %failed
+failed:
+  ret i64 %status
+
+wrap:
+  %k = phi i64 [ 0, %ran ], [ %k2, %wrapped ]
+  %left = icmp slt i64 %k, %n_out
+  br i1 %left, label %one, label %done
+one:
+  %layout = call ptr @layout_of(ptr %plan_object, i64 %k)
+  %owner = call ptr @pointer(ptr %outs, i64 %k)
+  %address = call ptr @pointer(ptr %owner, i64 4)
+  call void @Py_IncRef(ptr %address)
+  %buffer = call ptr @make_buffer(ptr %layout, ptr %address, ptr %owner)
+  call void @set_pointer(ptr %outs, i64 %k, ptr %buffer)
+  %bufferless = icmp eq ptr %buffer, null
+  br i1 %bufferless, label %python_failed, label %wrapped
+wrapped:
+  %k2 = add i64 %k, 1
+  br label %wrap
+python_failed:
+  ret i64 -1
+done:
+  ret i64 0
+}
+
+; The note of a recorded launch, which takes over the two tuples; None when not recording (%parents is null); null: raised.
+define internal ptr @make_note(ptr %plan_object, ptr %plan, ptr %parents, ptr %saved, ptr %outs) alwaysinline {
+entry:
+  %recording = icmp ne ptr %parents, null
+  br i1 %recording, label %record, label %nothing
+nothing:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+record:
+  %class = load ptr, ptr @note_type
+  %note = call ptr @PyType_GenericAlloc(ptr %class, i64 0)
+  %noteless = icmp eq ptr %note, null
+  br i1 %noteless, label %drop, label %fill
+drop:
+  call void @Py_DecRef(ptr %parents)
+  call void @Py_DecRef(ptr %saved)
+  ret ptr null
+fill:
+  call void @set_slot(ptr %note, i64 {{note_parents}}, ptr %parents)
+  call void @set_slot(ptr %note, i64 {{note_saved}}, ptr %saved)
+  %call = call ptr @slot(ptr %plan_object, i64 {{plan_slot_call}})
+  call void @Py_IncRef(ptr %call)
+  call void @set_slot(ptr %note, i64 {{note_call}}, ptr %call)
+  %output = call ptr @output_for_note(ptr %plan, ptr %outs)
+  call void @set_slot(ptr %note, i64 {{note_output}}, ptr %output)
+  %last = load i64, ptr @serial
+  %now = add i64 %last, 1
+  store i64 %now, ptr @serial
+  %serial = call ptr @PyLong_FromLongLong(i64 %now)
+  call void @set_slot(ptr %note, i64 {{note_serial}}, ptr %serial)
+  %no_serial = icmp eq ptr %serial, null
+  %no_output = icmp eq ptr %output, null
+  %incomplete = or i1 %no_serial, %no_output
+  br i1 %incomplete, label %undo, label %done
+undo:
+  call void @Py_DecRef(ptr %note)
+  ret ptr null
+done:
+  ret ptr %note
+}
+
+; What a note keeps of the results: None, the Buffer, or with several results the tuple of their Buffers.
+define internal ptr @output_for_note(ptr %plan, ptr %outs) alwaysinline {
+entry:
+  %mask = call i64 @word(ptr %plan, i64 {{plan_keep}})
+  %bit = and i64 %mask, {{keep_output}}
+  %wanted = icmp ne i64 %bit, 0
+  br i1 %wanted, label %keep, label %nothing
+nothing:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+keep:
+  %n = call i64 @word(ptr %plan, i64 {{plan_n_out}})
+  %single = icmp eq i64 %n, 1
+  br i1 %single, label %one, label %many
+one:
+  %only = load ptr, ptr %outs
+  call void @Py_IncRef(ptr %only)
+  ret ptr %only
+many:
+  %tuple = call ptr @tuple_of(ptr %outs, i64 %n)
+  ret ptr %tuple
+}
+
+; A tuple of new references to %n objects, or null.
+define internal ptr @tuple_of(ptr %objects, i64 %n) {
+entry:
+  %tuple = call ptr @PyTuple_New(i64 %n)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %done, label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %object = call ptr @pointer(ptr %objects, i64 %i)
+  call void @Py_IncRef(ptr %object)
+  call void @set_item(ptr %tuple, i64 %i, ptr %object)
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret ptr %tuple
+}
+
+; A Tensor around every Buffer in %outs, whose references it takes over: the Tensor, or a tuple of several; null: raised.
+; The note belongs to the first result; the others (indices and such) carry none.
+define internal ptr @make_tensors(ptr %outs, i64 %n, ptr %note) alwaysinline {
+entry:
+  %class = load ptr, ptr @tensor_type
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %fill ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %all
+body:
+  %tensor = call ptr @PyType_GenericAlloc(ptr %class, i64 0)
+  %failed = icmp eq ptr %tensor, null
+  br i1 %failed, label %drop, label %fill
+fill:
+  %buffer = call ptr @pointer(ptr %outs, i64 %i)
+  call void @set_slot(ptr %tensor, i64 {{tensor_data}}, ptr %buffer)
+  %is_first = icmp eq i64 %i, 0
+  %its_note = select i1 %is_first, ptr %note, ptr @_Py_NoneStruct
+  call void @Py_IncRef(ptr %its_note)
+  call void @set_slot(ptr %tensor, i64 {{tensor_note}}, ptr %its_note)
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  call void @set_slot(ptr %tensor, i64 {{tensor_leaf}}, ptr @_Py_NoneStruct)
+  call void @set_pointer(ptr %outs, i64 %i, ptr %tensor)
+  %next = add i64 %i, 1
+  br label %head
+drop:
+  call void @release_all(ptr %outs, i64 %n)
+  ret ptr null
+all:
+  %single = icmp eq i64 %n, 1
+  br i1 %single, label %one, label %many
+one:
+  %only = load ptr, ptr %outs
+  ret ptr %only
+many:
+  %tuple = call ptr @tuple_of(ptr %outs, i64 %n)
+  call void @release_all(ptr %outs, i64 %n)
+  ret ptr %tuple
+}
+
+; Raises for a status, through on_error(plan, status, detail, args). Gives null, what a failed launch returns.
+define internal ptr @fail(ptr %plan_object, i64 %status, i64 %detail, ptr %inputs, i64 %n) noinline cold {
+entry:
+  %set = call ptr @PyErr_Occurred()  ; an interrupt has raised KeyboardInterrupt where it was noticed
+  %raised = icmp ne ptr %set, null
+  br i1 %raised, label %done, label %build
+build:
+  %args = call ptr @tuple_of(ptr %inputs, i64 %n)
+  %status_object = call ptr @PyLong_FromLongLong(i64 %status)
+  %detail_object = call ptr @PyLong_FromLongLong(i64 %detail)
+  %a = icmp eq ptr %args, null
+  %b = icmp eq ptr %status_object, null
+  %c = icmp eq ptr %detail_object, null
+  %ab = or i1 %a, %b
+  %abc = or i1 %ab, %c
+  br i1 %abc, label %drop, label %report
+report:
+  %function = load ptr, ptr @on_error
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
+    ptr %function, ptr %plan_object, ptr %status_object, ptr %detail_object, ptr %args, ptr null)
+  %silent = icmp ne ptr %answer, null
+  br i1 %silent, label %insist, label %drop
+insist:
+  call void @Py_DecRef(ptr %answer)
+  %system_error = load ptr, ptr @PyExc_SystemError
+  call void @PyErr_SetString(ptr %system_error, ptr @text_no_error)
+  br label %drop
+drop:
+  call void @Py_DecRef(ptr %args)
+  call void @Py_DecRef(ptr %status_object)
+  call void @Py_DecRef(ptr %detail_object)
+  br label %done
+done:
+  ret ptr null
+}
+
+; allocate(layout, bytes) -> Buffer, its contents undefined
+define ptr @allocate(ptr %self, ptr %args, i64 %count) {
+  %layout = load ptr, ptr %args
+  %wanted = call ptr @pointer(ptr %args, i64 1)
+  %flag = alloca i32
+  %bytes = call i64 @PyLong_AsLongLongAndOverflow(ptr %wanted, ptr %flag)
+  %block = call ptr @new_block(i64 %bytes)
+  %lost = icmp eq ptr %block, null
+  br i1 %lost, label %no_memory, label %wrap
+no_memory:
+  %r = call ptr @fail(ptr @_Py_NoneStruct, i64 {{status_memory}}, i64 %bytes, ptr %args, i64 0)
+  ret ptr null
+wrap:
+  %address = call ptr @pointer(ptr %block, i64 4)
+  call void @Py_IncRef(ptr %address)
+  %buffer = call ptr @make_buffer(ptr %layout, ptr %address, ptr %block)
+  ret ptr %buffer
+}
+
+; pause(), resume(): a no_grad block opens, closes
+define ptr @pause(ptr %self, ptr %nothing) {
+  %now = load i64, ptr @paused
+  %more = add i64 %now, 1
+  store i64 %more, ptr @paused
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+}
+
+define ptr @resume(ptr %self, ptr %nothing) {
+  %now = load i64, ptr @paused
+  %less = sub i64 %now, 1
+  store i64 %less, ptr @paused
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+}

@@ -1,0 +1,126 @@
+"""A scheduled op as the native engine reads it: words in memory.
+
+The engine's sources (native/*.ll) name every word as `{{plan_n_in}}` and the like; the numbers are those of the enums here.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+from weft.buffer import Layout
+from weft.errors import ShapeError
+from weft.schedule.launch import Launch
+from weft.types import DTYPES, DType
+
+#: bit of the keep mask that asks for the result
+KEEP_OUTPUT = 1 << 62
+#: the engine builds a frame on the stack
+MAX_WORDS = 16384
+_MAX_CHUNKS = 1 << 30  # claims are counted in 32 bits
+
+
+class Word(IntEnum):
+    """What the words of a plan mean. Those called pointers point into the same memory."""
+
+    N_IN = 0
+    N_OUT = 1
+    KIND = 2  # 0 kernel, 1 view of the first argument
+    VIEW_OFFSET = 3  # bytes
+    SCRATCH = 4  # bytes, shared by all threads
+    N_PARAMS = 5
+    PARAMS = 6  # pointer
+    N_PHASES = 7
+    PHASES = 8  # pointer
+    KEEP = 9  # bit i: backward wants input i; bit 62: the result; -1: not worked out yet
+    HEAVY = 10
+    KINDS = 11  # pointer: per argument 0 for a tensor, else 1 + the index in DTYPES a Python number is converted to
+    SIZES = 12  # pointer: bytes of each result
+    DIFFERENTIABLE = 13
+    WORKER_SCRATCH = 14  # bytes for each thread, behind the shared ones
+
+
+class PhaseWord(IntEnum):
+    """What the words of each phase mean."""
+
+    FUNCTION = 0
+    TASKS = 1
+    GRAIN = 2
+    RESERVED = 3
+
+
+class Status(IntEnum):
+    """Why a launch failed: what kernels return, and what the engine adds."""
+
+    INDEX = 1  # out of range; the detail is the index
+    INTERRUPTED = 2
+    MEMORY = 3  # the detail is how many bytes were asked for
+    SCALAR = 4  # a Python number that its dtype cannot hold; the detail is which argument
+    ARGUMENT = 5  # an argument of the wrong type; likewise
+    COUNT = 6  # another number of arguments than the plan takes; the detail is the number
+
+
+class Plan:
+    """One op for inputs of given layouts, ready to launch."""
+
+    __slots__ = ("address", "call", "layouts", "memory")
+
+    def __init__(self, memory: tuple[array[int], Any], call: Any, layouts: tuple[Layout, ...]) -> None:
+        self.memory, self.call, self.layouts = memory, call, layouts
+        self.address: int = memory[0].buffer_info()[0]
+
+    @property
+    def keep(self) -> int:
+        """The keep mask: -1 while it is not known, see `Word.KEEP`."""
+        return self.memory[0][Word.KEEP]
+
+    @keep.setter
+    def keep(self, mask: int) -> None:
+        self.memory[0][Word.KEEP] = mask
+
+    def kind(self, i: int) -> int:
+        """The kind of argument `i`, see `Word.KINDS`."""
+        words = self.memory[0]
+        return words[(words[Word.KINDS] - self.address) // 8 + i]
+
+
+def kind_of(dtype: DType | None) -> int:
+    """The kind of an argument: a tensor (None), or a Python number that becomes a `dtype`."""
+    return 0 if dtype is None else 1 + DTYPES.index(dtype)
+
+
+def make_plan(
+    launch: Launch,
+    call: Any,
+    addresses: Sequence[int],
+    arg_kinds: Sequence[int],
+    differentiable: bool,
+    keep_alive: Any = None,
+) -> Plan:
+    """The plan of a launch. `addresses`: where each phase's function starts; `keep_alive`: what owns that code."""
+    is_view = launch.view_offset is not None
+    sizes = [layout.type.nbytes for layout in launch.outs]
+    phases = [
+        word
+        for phase, at in zip(launch.phases, addresses, strict=True)
+        for word in (at, phase.tasks, max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1), 0)
+    ]
+    words = [
+        len(arg_kinds), len(launch.outs), int(is_view), launch.view_offset or 0, launch.scratch,
+        len(launch.params), 0, len(launch.phases), 0, -1, int(launch.heavy), 0, 0, int(differentiable),
+        launch.worker_scratch,
+    ]  # fmt: skip
+    tables = {Word.PARAMS: launch.params, Word.PHASES: phases, Word.KINDS: arg_kinds, Word.SIZES: sizes}
+    if len(launch.params) + 3 * len(arg_kinds) + 2 * len(sizes) > MAX_WORDS:
+        raise ShapeError("launch", expected=f"at most {MAX_WORDS // 4} operands", got=str(len(arg_kinds)))
+    memory = array("q", words)
+    starts = {}
+    for name, table in tables.items():
+        starts[name] = len(memory)
+        memory.extend(table)
+    base = memory.buffer_info()[0]
+    for name, start in starts.items():
+        memory[name] = base + 8 * start
+    return Plan((memory, keep_alive), call, launch.outs)

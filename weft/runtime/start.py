@@ -1,0 +1,75 @@
+"""Joining the rooms: which class tensors are, what running a call means, where notes are counted.
+
+Nothing native is loaded by importing the package; the first call that needs a kernel starts the engine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from weft.autodiff import mode, tape
+from weft.buffer import Buffer
+from weft.ops.define import OPS, installed
+from weft.runtime.eager import EagerMode
+from weft.runtime.engine import Engine
+from weft.runtime.plan import Plan
+from weft.runtime.pool import default_size
+from weft.tensor.tensor import Tensor
+
+
+@cache
+def engine() -> Engine:
+    """The process's engine, started now if it was not."""
+    made = Engine(
+        tensor=Tensor, buffer=Buffer, note=tape.Note, grad_mode=mode.recording, resolve_keep=_resolve_keep
+    )
+    serial = ctypes.c_int64.from_address(made.code.address("serial"))
+    serial.value = tape.next_serial[0]()
+
+    def next_serial() -> int:
+        serial.value += 1
+        return serial.value
+
+    tape.next_serial[0] = next_serial
+    for _ in range(mode.watch.open):
+        made.pause()
+    mode.watch.opened, mode.watch.closed = made.pause, made.resume
+    installed.launch = made.launch
+    return made
+
+
+def _first_launch(plan: Plan, *xs: Any) -> Any:
+    return engine().launch(plan, *xs)
+
+
+def _resolve_keep(plan: Plan) -> None:
+    plan.keep = tape.keep_mask(plan.call)
+
+
+def get_num_threads() -> int:
+    """How many threads an op may use.
+
+    >>> import weft as wf
+    >>> wf.get_num_threads() >= 1
+    True
+    """
+    return engine().pool.size if engine.cache_info().currsize else default_size()
+
+
+def set_num_threads(n: int) -> None:
+    """Use `n` threads from now on. Results do not depend on it, to the bit.
+
+    >>> import weft as wf
+    >>> n = wf.get_num_threads()
+    >>> wf.set_num_threads(1)
+    >>> wf.set_num_threads(n)
+    """
+    engine().pool.resize(n)
+    for op in OPS.values():
+        op.plans.clear()  # work is split anew
+
+
+installed.launch = _first_launch
+installed.eager = EagerMode(get_num_threads)

@@ -1,0 +1,82 @@
+"""Maps: every element of the results from elements of the operands, one loop nest.
+
+The kernel walks rows (all loops but the innermost, flattened) and, along a row, vectors. A task is a block of rows, or a
+piece of one row where rows are long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.buffer import Layout
+from weft.ops.scalar import Scalar, text, walk
+from weft.schedule.collapse import Nest, broadcast_strides, collapse
+from weft.schedule.launch import HEAVY, Launch, Phase
+from weft.types import DType, TensorType
+
+#: elements a task works on, about
+TASK = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class MapSpec:
+    """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost loop: "c" as a
+    vector, "b" one element for all, "s" with a stride, "i" only by index (`load`). `outer` loops surround it.
+
+    Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops (innermost last),
+    then the strides of every operand along them.
+    """
+
+    roots: tuple[Scalar, ...]
+    dtypes: tuple[DType, ...]
+    modes: str
+    outer: int
+    loads: tuple[int, ...] = ()  # ranks of the operands read by index
+    extra: int = 0  # params of the rule itself, behind all others
+    _key: str = ""
+
+    def key(self) -> str:
+        dtypes = " ".join(d.short for d in self.dtypes)
+        return f"map {self.modes} {self.outer} {self.loads} {self.extra} {dtypes}\n{text(*self.roots)}"
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MapSpec) and self.key() == other.key()
+
+
+def plan_map(roots: Sequence[Scalar], ins: Sequence[Layout | DType], out_type: TensorType) -> Launch:
+    """Run `roots` over operands broadcast to the shape of `out_type`; a bare DType stands for a scalar operand."""
+    layouts = tuple(Layout.dense(TensorType(out_type.shape, r.dtype)) for r in roots)
+    shape: tuple[int, ...] = out_type.shape  # type: ignore[assignment]
+    ndim = len(shape)
+    strides = [broadcast_strides(i, ndim) if isinstance(i, Layout) else (0,) * ndim for i in ins]
+    nest = collapse(shape, [*strides, *(o.strides for o in layouts)])
+    dtypes = tuple(i.type.dtype if isinstance(i, Layout) else i for i in ins)
+    return launch_nest(roots, dtypes, nest, layouts, shape)
+
+
+def launch_nest(
+    roots: Sequence[Scalar], dtypes: tuple[DType, ...], nest: Nest, outs: tuple[Layout, ...], shape: Sequence[int]
+) -> Launch:
+    size = math.prod(shape)
+    if size == 0:
+        return Launch(outs)
+    inner = nest.sizes[-1] if nest.sizes else 1
+    sizes = nest.sizes or (1,)
+    strides = nest.strides if nest.sizes else tuple((0,) for _ in nest.strides)
+    modes = "".join("b" if s[-1] == 0 else "c" if s[-1] == 1 else "s" for s in strides[: len(dtypes)])
+    spec = MapSpec(tuple(roots), dtypes, modes, len(sizes) - 1)
+    rows = size // inner
+    per_row = -(-inner // TASK)
+    piece = -(-inner // per_row) if per_row > 1 else inner
+    piece = -(-piece // 64) * 64 if per_row > 1 else piece
+    per_row = -(-inner // piece)
+    rows_per_task = max(1, TASK // inner) if per_row == 1 else 1
+    tasks = -(-rows // rows_per_task) * per_row
+    params = (rows_per_task, per_row, piece, rows, *sizes, *(s for o in strides for s in o))
+    weight = 1 + len(walk(roots)) // 8
+    return Launch(outs, (Phase(spec, tasks),), params, heavy=size * weight >= HEAVY and tasks > 1)

@@ -1,0 +1,57 @@
+"""One op on operands of given layouts -> a launch: what the eager mode runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.buffer import Layout
+from weft.ops.define import Op, Types
+from weft.ops.scalar import Scalar, input_
+from weft.schedule.launch import Launch
+from weft.schedule.map import plan_map
+from weft.schedule.reduce import plan_reduce
+from weft.types import DType, TensorType, result_dtype
+from weft.types.dtype import float64
+
+Operand = Layout | DType  # a bare dtype: a Python scalar passed in memory of that dtype
+
+
+def plan_single(
+    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], out: Types, threads: int
+) -> Launch | None:
+    """The launch of `op`, or None where it has to be run as its body. `layouts` has None for Python scalars."""
+    if op.view is not None:
+        viewed = op.view(layouts[0], **attrs)
+        if viewed is None:
+            return None
+        layout, offset = viewed
+        return Launch((layout,), view_offset=offset * layout.type.dtype.itemsize)
+    if op.scalar is not None and isinstance(out, TensorType):
+        operands, inputs = scalar_operands(types, layouts)
+        return plan_map([op.scalar(*inputs, **attrs)], operands, out)
+    if op.fold is not None and isinstance(out, TensorType):
+        return plan_reduce(op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, threads)  # type: ignore[arg-type]
+    return None
+
+
+def scalar_operands(
+    types: tuple[Any, ...], layouts: tuple[Layout | None, ...]
+) -> tuple[list[Operand], list[Scalar]]:
+    """How a map reads each operand. Python scalars travel as float64 or in the integer dtype they become, and are rounded
+    to the dtype they meet the tensors in."""
+    meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))
+    operands: list[Operand] = []
+    inputs: list[Scalar] = []
+    for i, (t, layout) in enumerate(zip(types, layouts, strict=True)):
+        if layout is not None:
+            operands.append(layout)
+            inputs.append(input_(i, t.dtype))
+        else:
+            travels = weak_dtype(meet)
+            operands.append(travels)
+            inputs.append(input_(i, travels).cast(meet))
+    return operands, inputs
+
+
+def weak_dtype(meet: DType) -> DType:
+    return float64 if meet.is_float else meet

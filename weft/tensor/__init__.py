@@ -1,0 +1,1 @@
+"""The user's Tensor: operators, creation, indexing, display."""

@@ -1,0 +1,58 @@
+"""What functions on tensors share: operands as values, and plans found again by the arguments as they were said."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+from weft.buffer import Buffer
+from weft.errors import DTypeError, ShapeError
+from weft.ops.define import Op, Value, installed
+
+
+def value(x: Any) -> Value:
+    """A tensor, or a number or NumPy array made one."""
+    return x if isinstance(x, Value) else installed.lift(x)
+
+
+def remember(op: Op, x: Value, said: tuple[Any, ...], meant: tuple[Hashable, ...]) -> None:
+    """Let the plan of a call be found by its arguments as the caller spelled them, without normalising them again.
+
+    The spelling is one more key of the op's own table, so it is forgotten together with the plan. It can't be mistaken
+    for another call: records take tuples of axes and whole sizes only, and where the two agree they mean the same.
+    """
+    if isinstance(x.data, Buffer):
+        plan = op.plans.get((x.data.layout, *meant))
+        if plan is not None:
+            try:
+                op.plans[(x.data.layout, *said)] = plan
+            except TypeError:  # a list: nothing to look up by
+                return
+
+
+def sizes(shape: Any, place: str) -> tuple[int, ...]:
+    """A shape given as an integer or a sequence of them."""
+    try:
+        if hasattr(shape, "__index__"):
+            return (operator.index(shape),)
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise ShapeError(place, expected="a tuple of integers", got=repr(shape)) from None
+
+
+def flag(x: Any, place: str) -> bool:
+    """A Python bool, and nothing that merely looks like one."""
+    if x is True or x is False:
+        return x
+    raise DTypeError(place, expected="True or False", got=repr(x))
+
+
+def floating(x: Any, place: str) -> Value:
+    """A value of a floating dtype, or an error that says what to do."""
+    v = value(x)
+    if not v.type.dtype.is_float:
+        raise DTypeError(
+            place, expected="a floating dtype", got=v.type.dtype.name, hint="convert with .astype()"
+        )
+    return v

@@ -1,0 +1,50 @@
+"""Python operators and hot methods: straight to the plan for these layouts, to the full door when there is none yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.ops.define import Op, Value, installed
+
+_NUMBERS = (float, int, bool, np.generic, np.ndarray)
+
+
+def unary(op: Op) -> Callable[[Any], Any]:
+    plans = op.plans
+
+    def method(x: Any) -> Any:
+        try:
+            plan = plans[(x.data.layout,)]
+        except (KeyError, AttributeError):
+            plan = None
+        return op(x) if plan is None else installed.launch(plan, x)
+
+    return _named(method, op)
+
+
+def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
+    """a op b; with `flip` the method is called on b."""
+    plans = op.plans
+
+    def method(a: Any, b: Any) -> Any:
+        try:
+            plan = plans[a.data.layout, b.data.layout if isinstance(b, Value) else b.__class__]
+        except (KeyError, AttributeError):
+            plan = None
+        if plan is not None:
+            return installed.launch(plan, a, b)
+        return op(a, b) if isinstance(b, (Value, *_NUMBERS)) else NotImplemented
+
+    def flipped(b: Any, a: Any) -> Any:
+        return op(a, b) if isinstance(a, _NUMBERS) else NotImplemented
+
+    return _named(flipped if flip else method, op)
+
+
+def _named(method: Callable[..., Any], op: Op) -> Callable[..., Any]:
+    method.__name__ = method.__qualname__ = op.name
+    method.__doc__ = op.doc or f"Elementwise {op.name}."
+    return method

@@ -1,0 +1,343 @@
+"""The Tensor: one class, holding a buffer or a graph node.
+
+A tensor is a cell. Its value never changes under another tensor: slices and transposes share memory for speed, but
+`x[i] = v`, `x += 1` and `x.assign(v)` give the object another value and leave every other tensor as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from weft.autodiff.backward import backward
+from weft.autodiff.tape import Leaf
+from weft.buffer import Buffer
+from weft.buffer.interchange import copy_from_numpy, to_numpy
+from weft.errors import CaptureError, DTypeError, GradError, ShapeError
+from weft.ops import elementwise as ew
+from weft.ops.define import Value, installed
+from weft.ops.linalg import matmul
+from weft.tensor import display, functions, indexing
+from weft.tensor.operators import binary, unary
+from weft.types import DType, as_dtype
+
+
+class Tensor(Value):
+    """An array of numbers that remembers how it was made, where that is wanted.
+
+    >>> import weft as wf
+    >>> x = wf.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 1000
+
+    # what it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return self.type.shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.type.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.type.nbytes
+
+    @property
+    def device(self) -> str:
+        """Where the elements are."""
+        return "cpu"
+
+    @property
+    def T(self) -> Tensor:
+        """The axes reversed; for matrices, the transpose."""
+        return functions.permute_dims(self, tuple(range(self.ndim))[::-1])
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        return functions.matrix_transpose(self)
+
+    # gradients
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are noted for this tensor."""
+        return self.note is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if not wanted:
+            self.note = self.leaf = None
+        elif self.note is None:
+            if not self.dtype.is_float:
+                raise GradError("requires_grad", expected="a floating dtype", got=self.dtype.name)
+            self.note = self.leaf = Leaf()
+
+    def requires_grad_(self, wanted: bool = True) -> Tensor:
+        """Set `requires_grad` and give the tensor back."""
+        self.requires_grad = wanted
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no op made this tensor as far as gradients are concerned."""
+        return self.note is None or isinstance(self.note, Leaf)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has added up here."""
+        return None if self.leaf is None else self.leaf.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (not isinstance(value, Tensor) or value.shape != self.shape):
+            raise ShapeError("grad", expected=f"a tensor of shape {self.shape}", got=repr(value))
+        if self.leaf is None:
+            if value is None:
+                return
+            raise GradError("grad", expected="a tensor that requires a gradient", got="one that does not")
+        self.leaf.grad = value
+
+    def backward(self, grad: Tensor | None = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Add the gradient of this tensor to the `grad` of every tensor it was computed from."""
+        backward(self, grad, retain_graph=retain_graph, create_graph=create_graph)
+
+    def detach(self) -> Tensor:
+        """The same value, without its history."""
+        return Tensor(self.data)
+
+    def clone(self) -> Tensor:
+        """The same value in memory of its own; gradients flow through."""
+        return ew.copy(self)  # type: ignore[no-any-return]
+
+    # other forms
+
+    def _buffer(self, place: str) -> Buffer:
+        if isinstance(self.data, Buffer):
+            return self.data
+        raise CaptureError(
+            place,
+            expected="a tensor with data",
+            got=f"a symbolic {self.type}",
+            hint="values are not known while a function is being captured",
+        )
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The elements as a read-only NumPy array on the same memory."""
+        return to_numpy(self._buffer("numpy()"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        out = self.numpy()
+        if dtype is not None and out.dtype != dtype:
+            if copy is False:
+                raise DTypeError("__array__", expected=f"dtype {out.dtype} without a copy", got=str(dtype))
+            return out.astype(dtype)
+        return out.copy() if copy else out
+
+    def item(self) -> float | int | bool:
+        """The one element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError("item()", expected="a tensor of one element", got=str(self.type))
+        out: float | int | bool = to_numpy(self._buffer("item()")).astype(object).item()
+        return float(out) if self.dtype.is_float else out
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        a = self.numpy()
+        return (a.astype(np.float64) if self.dtype.is_float else a).tolist()
+
+    def to(self, target: Any) -> Tensor:
+        """On another device ("cpu") or as another dtype."""
+        if isinstance(target, str) and target == "cpu":
+            return self
+        return functions.astype(self, target)
+
+    def assign(self, value: Any) -> Tensor:
+        """Give this tensor another value of the same shape; others that shared its memory keep theirs."""
+        v = value if isinstance(value, Tensor) else installed.lift(value)
+        if v.type.shape != self.type.shape:
+            v = functions.broadcast_to(v, self.shape)
+        if v.type.dtype is not self.type.dtype:
+            v = functions.astype(v, self.dtype)
+        self._rebind(v)
+        return self
+
+    def _rebind(self, new: Value) -> None:
+        """Take over a value. Without a history of its own it leaves a leaf what it is."""
+        self.data = new.data
+        if new.note is not None:
+            self.note = new.note
+        elif self.leaf is not None:
+            self.note = self.leaf
+        else:
+            self.note = None
+
+    # Python protocols
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len()", expected="at least one axis", got=str(self.type))
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._rebind(indexing.set(self, index, value))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                "bool()",
+                expected="a tensor of one element",
+                got=str(self.type),
+                hint="use .any() or .all(), or & | ~ between conditions",
+            )
+        if not isinstance(self.data, Buffer):
+            raise CaptureError(
+                "bool()",
+                expected="a value known while capturing",
+                got=f"a symbolic {self.type}",
+                hint="a branch on a tensor would be frozen",
+            )
+        return bool(self.numpy().reshape(())[()])
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not (self.dtype.is_int and self.size == 1):
+            raise DTypeError("index", expected="one integer", got=str(self.type))
+        return int(self.item())
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(functions.any(ew.equal(self, x)))
+
+    __hash__ = object.__hash__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+    def __repr__(self) -> str:
+        return display.text(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    def __copy__(self) -> Tensor:
+        return _rebuild(self.data, self.leaf is not None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        out = _rebuild(copy_from_numpy(self.numpy()), self.leaf is not None)
+        memo[id(self)] = out
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        a = np.ascontiguousarray(self.numpy())
+        return _unpickle, (a.tobytes(), self.shape, self.dtype.name, self.leaf is not None)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return to_numpy(self._buffer("__dlpack__"), writable=True).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    __add__, __radd__ = binary(ew.add), binary(ew.add, flip=True)
+    __sub__, __rsub__ = binary(ew.subtract), binary(ew.subtract, flip=True)
+    __mul__, __rmul__ = binary(ew.multiply), binary(ew.multiply, flip=True)
+    __truediv__, __rtruediv__ = binary(ew.divide), binary(ew.divide, flip=True)
+    __floordiv__, __rfloordiv__ = binary(ew.floor_divide), binary(ew.floor_divide, flip=True)
+    __mod__, __rmod__ = binary(ew.remainder), binary(ew.remainder, flip=True)
+    __pow__, __rpow__ = binary(ew.pow), binary(ew.pow, flip=True)
+    __matmul__, __rmatmul__ = binary(matmul), binary(matmul, flip=True)
+    __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
+    __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
+    __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
+    __lshift__, __rlshift__ = binary(ew.bitwise_left_shift), binary(ew.bitwise_left_shift, flip=True)
+    __rshift__, __rrshift__ = binary(ew.bitwise_right_shift), binary(ew.bitwise_right_shift, flip=True)
+    __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)  # type: ignore[assignment]
+    __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
+    __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
+    __neg__, __pos__, __abs__ = unary(ew.negative), unary(ew.positive), unary(ew.abs)
+    __invert__ = unary(ew.bitwise_invert)
+    exp, log, sqrt, abs = unary(ew.exp), unary(ew.log), unary(ew.sqrt), unary(ew.abs)
+    tanh, sigmoid, relu = unary(ew.tanh), unary(ew.sigmoid), unary(ew.relu)
+    sin, cos, erf = unary(ew.sin), unary(ew.cos), unary(ew.erf)
+
+
+def _in_place(name: str) -> None:
+    """`x += y` gives x another value; it must keep its shape and dtype."""
+    op = getattr(Tensor, f"__{name}__")
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        new = op(self, other)
+        if new is NotImplemented:
+            return new
+        if new.type.shape != self.type.shape:
+            raise ShapeError(f"in-place {name}", expected=f"a result of shape {self.shape}", got=str(new.type))
+        return self.assign(new)
+
+    method.__name__ = f"__i{name}__"
+    setattr(Tensor, f"__i{name}__", method)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+    _in_place(_name)
+
+
+def _rebuild(data: Any, requires_grad: bool) -> Tensor:
+    out = Tensor(data)
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def _unpickle(raw: bytes, shape: tuple[int, ...], dtype: str, requires_grad: bool) -> Tensor:
+    return _rebuild(copy_from_numpy(np.frombuffer(raw, as_dtype(dtype).np).reshape(shape)), requires_grad)
+
+
+def lift(x: Any) -> Tensor:
+    """What an operand that is no tensor means: NumPy arrays and scalars are copied in."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return Tensor(copy_from_numpy(np.asarray(x)))
+    if type(x) in (float, int, bool):
+        return Tensor(copy_from_numpy(np.asarray(x, as_dtype(type(x)).np)))
+    raise DTypeError(
+        "operand",
+        expected="a tensor, a NumPy array or a number",
+        got=type(x).__name__,
+        hint="make a tensor with wf.tensor(...)",
+    )
+
+
+installed.tensor = Tensor
+installed.lift = lift
