@@ -38,8 +38,8 @@ def layout(a: Array) -> Layout:
     return Layout(TensorType(a.shape, as_dtype(a.dtype)), [s // a.itemsize for s in a.strides])
 
 
-def guarded(nbytes: int) -> tuple[int, mmap.mmap]:
-    """Memory that ends where a page begins that nobody may touch, as does the page before it."""
+def guarded(nbytes: int, front: bool) -> tuple[int, mmap.mmap]:
+    """Memory between pages that nobody may touch, right behind the first or right before the last of them."""
     page = mmap.PAGESIZE
     inside = -(-max(nbytes, 1) // page) * page
     memory = mmap.mmap(-1, inside + 2 * page)
@@ -47,14 +47,14 @@ def guarded(nbytes: int) -> tuple[int, mmap.mmap]:
     protect = ctypes.CDLL(None).mprotect
     for at in (base, base + page + inside):
         assert protect(ctypes.c_void_p(at), ctypes.c_size_t(page), 0) == 0
-    return base + page + inside - nbytes, memory
+    return base + page + (0 if front else inside - nbytes), memory
 
 
-def in_guard(shape: Sequence[int], dtype: Any) -> tuple[Array, mmap.mmap]:
-    """An array whose last byte is the last before a forbidden page."""
+def in_guard(shape: Sequence[int], dtype: Any, front: bool = False) -> tuple[Array, mmap.mmap]:
+    """An array whose last byte is the last before a forbidden page (or its first the first behind one)."""
     d = np.dtype(dtype)
     nbytes = int(np.prod(shape, dtype=np.int64)) * d.itemsize
-    address, memory = guarded(nbytes)
+    address, memory = guarded(nbytes, front)
     raw = (ctypes.c_uint8 * max(nbytes, 1)).from_address(address)
     return np.frombuffer(raw, np.uint8, nbytes).view(d).reshape(shape), memory
 
@@ -102,4 +102,5 @@ def run(
                 h.start()
             for h in hands:
                 h.join()
+    outs = [o.copy() for o in outs]  # out of the guarded memory, which goes now
     return outs[0] if len(outs) == 1 else tuple(outs)

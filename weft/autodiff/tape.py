@@ -117,63 +117,58 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
         )
     tensor = installed.tensor
     xs = [
-        tensor(s if s is not None else Absent(t), p) if isinstance(t, TensorType) else s
+        s if t.__class__ is not TensorType else tensor(s if s is not None else Absent(t), p)
         for s, t, p in zip(n.saved, call.types, n.parents, strict=True)
     ]
+    kept = n.output
     y: Any
-    if isinstance(n.output, tuple):
-        y = tuple(tensor(o, Pick(n, i)) for i, o in enumerate(n.output))
+    if kept.__class__ is tuple:
+        y = tuple(tensor(o, Pick(n, i)) for i, o in enumerate(kept))
     else:
-        y = tensor(n.output if n.output is not None else Absent(_out_type(call)), n)
+        y = tensor(kept if kept is not None else Absent(call.out), n)
     return call.op.vjp(g, y, *xs, **call.attrs)  # type: ignore[misc]
 
 
-def _out_type(call: Call) -> TensorType:
-    return call.op.infer(*call.types, **call.attrs)  # type: ignore[return-value]
-
-
 def pull(
-    ys: Iterable[tuple[Any, Value]],
+    ys: Sequence[tuple[Any, Value]],
     wanted: Sequence[Any] | None = None,
     *,
     retain: bool = False,
     create_graph: bool = False,
 ) -> dict[Any, Value]:
     """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of results."""
-    needed = None if wanted is None else _leading_to(set(wanted), [n for n, _ in ys])  # type: ignore[has-type]
-    stops = set(wanted or ())
-    pending: dict[Any, Any] = {}
-    heap: list[tuple[int, int, Any]] = []
+    stops = frozenset(wanted or ())
+    needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
+    pending: dict[Note, Any] = {}
+    heap: list[tuple[int, Note]] = []
     found: dict[Any, Value] = {}
 
     def arrive(target: Any, g: Value) -> None:
-        n, position = (target.note, target.position) if isinstance(target, Pick) else (target, None)
-        if target in stops or isinstance(n, Leaf):
-            if wanted is None or target in stops:
-                found[target] = found[target] + g if target in found else g
-            if isinstance(n, Leaf) or target in stops:
-                return
-        if needed is not None and n not in needed:
+        if target in stops or (needed is None and target.__class__ is Leaf):
+            found[target] = found[target] + g if target in found else g
             return
+        n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
         if n not in pending:
-            pending[n] = {} if position is not None else None
-            heapq.heappush(heap, (-n.serial, id(n), n))
-        if position is None:
-            pending[n] = g if pending[n] is None else pending[n] + g
+            heapq.heappush(heap, (-n.serial, n))
+            pending[n] = g if position is None else {position: g}
+        elif position is None:
+            pending[n] = pending[n] + g
         else:
-            slot = pending[n]
-            slot[position] = slot[position] + g if position in slot else g
+            given = pending[n]
+            given[position] = given[position] + g if position in given else g
 
     with enable_grad() if create_graph else no_grad():
         for target, g in ys:
-            if target is not None:
+            if target is not None and (needed is None or target in stops or _note(target) in needed):
                 arrive(target, g)
         while heap:
-            n = heapq.heappop(heap)[2]
+            n = heapq.heappop(heap)[1]
             g = pending.pop(n)
-            cotangents = _cotangents(n, _all_results(n, g) if isinstance(g, dict) else g)
+            cotangents = _cotangents(n, _all_results(n, g) if g.__class__ is dict else g)
             for parent, c in zip(n.parents, cotangents, strict=True):
-                if parent is not None and c is not None and _matters(parent, needed, stops):
+                if parent is None or c is None:
+                    continue
+                if needed is None or parent in stops or _note(parent) in needed:
                     arrive(parent, c() if callable(c) else c)
             if not retain:
                 n.saved = n.output = None
@@ -182,9 +177,8 @@ def pull(
     return found
 
 
-def _matters(parent: Any, needed: set[Any] | None, stops: set[Any]) -> bool:
-    n = parent.note if isinstance(parent, Pick) else parent
-    return needed is None or parent in stops or n in needed
+def _note(target: Any) -> Any:
+    return target.note if target.__class__ is Pick else target
 
 
 def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
@@ -196,24 +190,22 @@ def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
 zeros_for: list[Callable[[TensorType], Value]] = []  # creation of zeros, put here by the functions on top
 
 
-def _leading_to(targets: set[Any], roots: list[Any]) -> set[Any]:
-    """The notes from which some target can be reached."""
+def _leading_to(targets: frozenset[Any], roots: list[Any]) -> set[Any]:
+    """The notes from which some target can be reached, not counting the targets themselves."""
     leads: dict[Any, bool] = {}
-    stack = [(r.note if isinstance(r, Pick) else r, False) for r in roots if r is not None]
+    stack = [(_note(r), False) for r in roots if r is not None]
     while stack:
         n, done = stack.pop()
         if done:
             leads[n] = any(
-                p in targets or leads.get(p.note if isinstance(p, Pick) else p, False)
-                for p in n.parents
-                if p is not None
+                p in targets or leads.get(_note(p), False) for p in n.parents if p is not None
             )
         elif n not in leads:
-            leads[n] = n in targets
-            if not isinstance(n, Leaf):
+            leads[n] = False
+            if n.__class__ is not Leaf and n not in targets:
                 stack.append((n, True))
-                stack.extend((p.note if isinstance(p, Pick) else p, False) for p in n.parents if p is not None)
-    return {n for n, yes in leads.items() if yes} | {t.note if isinstance(t, Pick) else t for t in targets}
+                stack.extend((_note(p), False) for p in n.parents if p is not None)
+    return {n for n, yes in leads.items() if yes}
 
 
 installed.note = note

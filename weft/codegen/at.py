@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.codegen.at_levels import INNER, ROW, Levels
+from weft.codegen.at_levels import Levels
 from weft.codegen.extern import Kernel
 from weft.codegen.text import Value, Variable, i64, module
 from weft.codegen.verbs import emit, memory, register
@@ -188,6 +188,3 @@ class _At:
             one = t.load(m, t.at(here, m, t.mul(stride, lane)), d.itemsize)
             out = t.let(out.type, f"insertelement {out}, {one}, i64 {lane}")
         return t.convert("trunc", out, register(bool_, lanes)) if d is bool_ else out
-
-
-__all__ = ["INNER", "ROW", "lower"]

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from weft.ops.scalar import Scalar, const, select, walk
+from weft.ops.scalar import Scalar, const, select, text, walk
 from weft.types.dtype import bool_, int64
 
 ROW, SEGMENT, INNER = range(3)
 
 _COMPARE = ("lt", "le", "eq", "ne")
-_LOGIC = ("and", "or", "xor", "not")
 
 
 class Linear(NamedTuple):
@@ -55,14 +54,11 @@ class Levels:
         self._slots: dict[int, Scalar] = {}
         self._next = 0
         self.linear = all(self._fits(n) for n in walk([root]))
-        if not self.linear:
+        if not self.linear:  # one element at a time: no segments
             self.breaks.clear()
             self._level.clear()
-            self._simple = True
-        else:
-            self._simple = False
         self.root = self._cut(root)
-        self.breaks = [self._cut(b) for b in self.breaks]
+        self.breaks = [self._cut(b) for b in {text(b): b for b in self.breaks}.values()]
 
     def _fits(self, n: Scalar) -> bool:
         """Whether a node can be had in vectors: linear places of loads, conditions constant in a segment."""
@@ -168,21 +164,16 @@ class Levels:
         return number
 
     def _leaf_of(self, n: Scalar) -> Scalar | None:
-        """A leaf that stands for a value computed further out. Literals and loads' dtypes stay as they are."""
-        if n.verb == "const":
+        """A leaf that stands for a value computed further out; literals and parameters stay as they are."""
+        if n.verb == "const" or (n.verb == "param" and isinstance(n.value, int)):
             return None
-        if not n.args and n.verb != "load":
-            return None if n.verb == "param" and isinstance(n.value, int) else self._made(n)
-        return self._made(n)
-
-    def _made(self, n: Scalar) -> Scalar:
         return Scalar("input", (), n.dtype, ("slot", self._slot(n)))
 
     def _cut(self, root: Scalar) -> Scalar:
         def replace(n: Scalar) -> Scalar | None:
             if self.level(n) < INNER:
                 return self._leaf_of(n)
-            if n.verb == "load" and not self._simple:
+            if n.verb == "load" and self.linear:
                 return self._streamed(n)
             return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import (
-    MAX_LABELS, arg, at, call, div, function, get, increase, offset_function, put, ranges_function, rem, table_function, walk,
+    MAX_LABELS, arg, at, call, div, function, get, offset_function, put, ranges_function, rem, table_function, walk,
 )  # fmt: skip
 from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_store
 from weft.codegen.contract_slab import row_function, slab_function
@@ -178,6 +178,13 @@ def _finish(spec: ContractSpec) -> Text:
     return t
 
 
+def _block(t: Text, f: Frame, number: Value, kind: str) -> tuple[Value, Value]:
+    """Where a block of rows or columns begins, and its size."""
+    block, span, count = f[f"{kind}_block"], f[f"{kind}_span"], f[f"{kind}_span_blocks"]
+    within = t.mul(rem(t, number, count), block)
+    return t.add(t.mul(div(t, number, count), span), within), t.min(block, t.sub(span, within))
+
+
 def _slice(t: Text, f: Frame) -> Value:
     """The worker's own scratch memory."""
     scratch = t.pointer(arg("frame", "ptr"), 2)
@@ -190,17 +197,17 @@ def _pack(spec: ContractSpec) -> Text:
     """Pack r for all tasks: one block of columns and of depth each."""
     t = Text("i64 @pack(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     f = Frame(t)
-    f.load("depth_blocks", "col_blocks", "col_block", "depth_block", "cols", "depth")
+    f.load("depth_blocks", "col_blocks", "col_block", "depth_block", "cols", "depth", "col_span", "col_span_blocks")
     slice_ = _slice(t, f)
     bytes_ = i64(spec.panel * accumulator(spec.dtype).itemsize)
-    panels = div(t, t.add(f["cols"], spec.panel - 1), i64(spec.panel))
+    panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
     with t.loop(arg("lo"), arg("hi")) as task:
         kb, rest = rem(t, task, f["depth_blocks"]), div(t, task, f["depth_blocks"])
         cb, batch = rem(t, rest, f["col_blocks"]), div(t, rest, f["col_blocks"])
-        k, j = t.mul(kb, f["depth_block"]), t.mul(cb, f["col_block"])
+        k = t.mul(kb, f["depth_block"])
         steps = t.min(f["depth_block"], t.sub(f["depth"], k))
-        count = t.min(f["col_block"], t.sub(f["cols"], j))
-        panel = t.add(t.mul(batch, panels), div(t, j, i64(spec.panel)))
+        j, count = _block(t, f, cb, "col")
+        panel = t.mul(rest, panels)
         skip = t.mul(t.add(t.mul(panel, f["depth"]), k), bytes_)
         out = t.at(t.pointer(arg("frame", "ptr"), 2), "i8", skip)
         call(t, "void", "pack_columns", arg("frame", "ptr"), slice_, batch, j, count, k, steps, out, t.mul(f["depth"], bytes_))
@@ -213,7 +220,7 @@ def _kernel(spec: ContractSpec) -> Text:
     f = Frame(t)
     f.load(
         "rows", "cols", "depth", "row_block", "col_block", "depth_block", "row_blocks", "col_blocks", "depth_blocks",
-        "l_row", "l_depth", "r_depth", "c_flat", "c_row", "rows_l", "depth_l", "l_run", "l_depth_run", "poll",
+        "row_span", "col_span", "row_span_blocks", "col_span_blocks", "l_row", "l_depth", "r_depth", "c_flat", "c_row", "rows_l", "depth_l", "l_run", "l_depth_run", "poll",
     )  # fmt: skip
     _slice(t, f)
     before = t.variable(i64(-1))
@@ -234,9 +241,9 @@ class Task:
         self.t, self.f, self.spec, self.batch = t, f, spec, batch
         self.p, self.frame, self.slice = Packing(spec), arg("frame", "ptr"), arg("slice", "ptr")
         self.panel_bytes = spec.panel * self.p.wide
-        self.row, self.col = t.mul(rb, f["row_block"]), t.mul(cb, f["col_block"])
-        self.height = t.min(f["row_block"], t.sub(f["rows"], self.row))
-        self.width = t.min(f["col_block"], t.sub(f["cols"], self.col))
+        self.cb = cb
+        self.row, self.height = _block(t, f, rb, "row")
+        self.col, self.width = _block(t, f, cb, "col")
         self.rows_c, self.cols_c = (t.at(self.slice, "i8", f[n]) for n in ("rows_c", "cols_c"))
         place = t.add(t.mul(cb, f["row_blocks"]), rb)
         with t.when(t.compare("icmp ne", place, before.get())):  # type: ignore[attr-defined]
@@ -293,8 +300,8 @@ class Task:
         if spec.r == "place":
             return
         if spec.shared:
-            panels = div(t, t.add(f["cols"], spec.panel - 1), i64(spec.panel))
-            first = t.add(t.mul(self.batch, panels), div(t, self.col, i64(spec.panel)))
+            panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
+            first = t.mul(t.add(t.mul(self.batch, f["col_blocks"]), self.cb), panels)
             skip = t.mul(t.add(t.mul(first, f["depth"]), self.k), self.panel_bytes)
             self.packed = t.at(t.pointer(self.frame, 2), "i8", skip)
             self.panel = t.mul(f["depth"], self.panel_bytes)
@@ -396,6 +403,3 @@ def _choose_cover(t: Text, need: Value, sizes: tuple[int, ...]) -> tuple[Value, 
         fits = t.compare("icmp sle", need, i64(sizes[n]))
         number, size = t.select(fits, i64(n), number), t.select(fits, i64(sizes[n]), size)
     return number, size
-
-
-__all__ = ["increase", "lower"]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.codegen import gather, map, reduce
+from weft.codegen import at, contract, gather, map, reduce, transpose
 from weft.errors import WeftError
+from weft.schedule.at import AtSpec
+from weft.schedule.contract_spec import ContractSpec
 from weft.schedule.gather import GatherElements, GatherRows
 from weft.schedule.launch import KernelSpec
 from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
+from weft.schedule.transpose import TransposeSpec
 
 FAMILIES: dict[type, Callable[[Any], str]] = {
     MapSpec: map.lower,
+    TransposeSpec: transpose.lower,
+    AtSpec: at.lower,
     ReduceSpec: reduce.lower,
+    ContractSpec: contract.lower,
     GatherRows: gather.lower,
     GatherElements: gather.lower,
 }

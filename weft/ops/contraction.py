@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
@@ -42,6 +43,13 @@ class Contraction:
     b: tuple[Axis, ...]
     out: tuple[str, ...]
     sizes: tuple[tuple[str, int], ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.a, self.b, self.out, self.sizes)))
+
+    def __hash__(self) -> int:  # a contraction is a key of every call
+        return self._hash
 
 
 def labels(axes: tuple[Axis, ...]) -> Iterator[str]:
@@ -90,10 +98,12 @@ def contracted_type(c: Contraction, a: Any, b: Any, place: str) -> TensorType:
     return TensorType([sizes[n] for n in c.out], a.dtype)
 
 
+@lru_cache(maxsize=4096)
 def flipped(c: Contraction) -> Contraction:
     return Contraction(c.b, c.a, c.out, c.sizes)
 
 
+@lru_cache(maxsize=4096)
 def cotangent_of_a(c: Contraction, a: TensorType, b: TensorType) -> tuple[Contraction, bool]:
     """The contraction of the result's cotangent with the other operand that gives the cotangent of `a`; and whether the
     cotangent is its first operand (else its second).

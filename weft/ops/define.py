@@ -62,10 +62,10 @@ class Value:
 class Call:
     """An op applied to operands of given types: what a plan is made for and what the tape notes."""
 
-    __slots__ = ("attrs", "op", "types")
+    __slots__ = ("attrs", "op", "out", "types")
 
-    def __init__(self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> None:
-        self.op, self.types, self.attrs = op, types, attrs
+    def __init__(self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any], out: Types | None = None) -> None:
+        self.op, self.types, self.attrs, self.out = op, types, attrs, out
 
     def __repr__(self) -> str:
         said = [t.__name__ if isinstance(t, type) else str(t) for t in self.types]
@@ -162,8 +162,9 @@ result = register(
 
 def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """The call as a node (or, for several results, a node and its picks), noted on the tape like any other."""
-    call = Call(op, types_of(xs), attrs)
-    inferred = op.infer(*call.types, **attrs)
+    operand_types = types_of(xs)
+    inferred = op.infer(*operand_types, **attrs)
+    call = Call(op, operand_types, attrs, inferred)
     types = inferred if isinstance(inferred, tuple) else (inferred,)
     loc = user_location()
     inputs = tuple(_as_node(x) for x in xs)

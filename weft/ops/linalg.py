@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ contract = register(
 )
 
 
+@lru_cache(maxsize=4096)
 def _matmul_contraction(a: TensorType, b: TensorType) -> Contraction:
     if not (isinstance(a, TensorType) and isinstance(b, TensorType)) or a.ndim == 0 or b.ndim == 0:
         got = " and ".join(str(t) if isinstance(t, TensorType) else t.__name__ for t in (a, b))

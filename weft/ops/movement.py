@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -213,9 +214,11 @@ def _unslice_at(i: Any, x: Any, *, shape: Shape, starts: Any, steps: Any) -> Any
     """Element i of the result comes from (i - start) / step, where that is whole and within x."""
     inside, index = None, []
     for j, a, s, n in zip(i, starts, steps, x.shape, strict=True):
-        d = (j - a) if s > 0 else (a - j)
-        q = d // abs(s)
-        ok = (d % abs(s)).eq(0) & (q >= 0) & (q < n)
+        d = j - a
+        q = d if s == 1 else -d if s == -1 else d // s
+        ok = (q >= 0) & (q < n)
+        if abs(s) != 1:
+            ok = ok & (d % s).eq(0)
         inside = ok if inside is None else inside & ok
         index.append(q)
     return x(tuple(index), where=inside, otherwise=0)
@@ -242,17 +245,23 @@ unslice = register(
 )  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
+def _spread_axes(have: Shape, want: Shape) -> tuple[int, ...]:
+    """The axes along which `want` was repeated to give `have`."""
+    lead = len(have) - len(want)
+    return (*range(lead), *(k + lead for k, n in enumerate(want) if n == 1 != have[k + lead]))
+
+
 def _like(g: Value, x: Value) -> Value:
     """Sum a cotangent back to the shape of the operand it belongs to, in the operand's dtype."""
-    have, want = g.type.shape, x.type.shape
-    if have != want:
-        lead = len(have) - len(want)
-        axes = (*range(lead), *(k + lead for k, n in enumerate(want) if n == 1 != have[k + lead]))
+    have, want = g.type, x.type
+    if have.shape != want.shape:
+        axes = _spread_axes(have.shape, want.shape)
         if axes:
             g = later.sum(g, axes=axes, keepdims=False)
-        if g.type.shape != want:
-            g = reshape(g, shape=want)
-    return g if g.type.dtype is x.type.dtype else astype(g, dtype=x.type.dtype)
+        if g.type.shape != want.shape:
+            g = reshape(g, shape=want.shape)
+    return g if have.dtype is want.dtype else astype(g, dtype=want.dtype)
 
 
 later.like = _like

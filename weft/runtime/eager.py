@@ -17,6 +17,7 @@ from weft.ops.define import Call, Op, Value, installed, types_of
 from weft.ops.elementwise import copy
 from weft.runtime import kernels
 from weft.runtime.plan import kind_of, make_plan
+from weft.schedule.launch import Machine
 from weft.schedule.single import plan_single, weak_dtype
 from weft.types import TensorType, result_dtype
 
@@ -28,8 +29,8 @@ PLANS = 4096
 class EagerMode:
     """Installed as what calls on real data mean."""
 
-    def __init__(self, threads: Callable[[], int]) -> None:
-        self.threads = threads
+    def __init__(self, machine: Callable[[], Machine]) -> None:
+        self.machine = machine
         self.known: dict[tuple[Any, ...], Any] = {}  # plans with several results; False where a body is run
 
     def first(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -43,11 +44,11 @@ class EagerMode:
         if op.dense and not all(is_dense(x) for x in xs):
             return op(*(dense(x) for x in xs), **attrs)
         layouts = tuple(x.data.layout if isinstance(x, Value) else None for x in xs)
-        launch = plan_single(op, types, layouts, attrs, out, self.threads())
+        launch = plan_single(op, types, layouts, attrs, out, self.machine())
         if launch is None:
             self._remember(self.known, key, False)
             return self.unfused(op, xs, attrs)
-        call = Call(op, types, attrs)
+        call = Call(op, types, attrs, out)
         meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types)) if None in layouts else None
         kinds = tuple(kind_of(None if x is not None else weak_dtype(meet)) for x in layouts)  # type: ignore[arg-type]
         addresses = tuple(kernels.address(p.spec, p.function) for p in launch.phases)

@@ -49,12 +49,13 @@ class MemoryStats:
 
 
 class Engine:
-    """The engine over given classes. A process needs one, which `start` makes."""
+    """The engine over the classes whose instances it is to make. A process needs one."""
 
     launch: Callable[..., Any]  # launch(plan, *args) -> the result, or a tuple of several
     trim: Callable[[], int]  # gives cached memory back to the system: how many bytes
     pause: Callable[[], None]  # a no_grad block opens: from now on `grad_mode` is asked
     resume: Callable[[], None]  # it closes
+    next_serial: Callable[[], int]  # the number of a note made in Python
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class Engine:
         self.trim = self._function("trim", _METH_NOARGS)
         self.pause = self._function("pause", _METH_NOARGS)
         self.resume = self._function("resume", _METH_NOARGS)
+        self.next_serial = self._function("next_serial", _METH_NOARGS)
         self._allocate = self._function("allocate", _METH_FASTCALL)
         self._counts = [self._variable(n) for n in ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")]
         self.pool = Pool(self.code.address)
@@ -121,45 +123,6 @@ class Engine:
         new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(("PyType_FromSpec", ctypes.pythonapi))
         made: type = new(ctypes.addressof(spec))
         return made
-
-
-#: the process's engine and its functions, there once `start` was called
-engine: Engine
-launch: Callable[..., Any]
-allocate: Callable[[Layout], Any]
-memory_stats: Callable[[], MemoryStats]
-trim: Callable[[], int]
-pause: Callable[[], None]
-resume: Callable[[], None]
-
-
-def start(
-    *,
-    tensor: type,
-    buffer: type,
-    note: type,
-    grad_mode: ContextVar[bool],
-    resolve_keep: Callable[[Plan], object],
-    on_error: OnError | None = None,
-) -> Engine:
-    """Make the process's engine, over the classes whose instances it is to make."""
-    global engine, launch, allocate, memory_stats, trim, pause, resume
-    engine = Engine(
-        tensor=tensor, buffer=buffer, note=note, grad_mode=grad_mode, resolve_keep=resolve_keep, on_error=on_error
-    )
-    launch, allocate, memory_stats = engine.launch, engine.allocate, engine.memory_stats
-    trim, pause, resume = engine.trim, engine.pause, engine.resume
-    return engine
-
-
-def set_num_threads(n: int) -> None:
-    """Run ops on `n` threads, the calling one included."""
-    engine.pool.resize(n)
-
-
-def get_num_threads() -> int:
-    """How many threads ops run on."""
-    return engine.pool.size
 
 
 def native_text(tensor: type, buffer: type, note: type) -> str:

@@ -11,11 +11,13 @@ from typing import Any
 
 from weft.autodiff import mode, tape
 from weft.buffer import Buffer
+from weft.codegen import jit
 from weft.ops.define import OPS, installed
 from weft.runtime.eager import EagerMode
 from weft.runtime.engine import Engine
 from weft.runtime.plan import Plan
 from weft.runtime.pool import default_size
+from weft.schedule.launch import Machine
 from weft.tensor.tensor import Tensor
 
 
@@ -27,12 +29,7 @@ def engine() -> Engine:
     )
     serial = ctypes.c_int64.from_address(made.code.address("serial"))
     serial.value = tape.next_serial[0]()
-
-    def next_serial() -> int:
-        serial.value += 1
-        return serial.value
-
-    tape.next_serial[0] = next_serial
+    tape.next_serial[0] = made.next_serial
     for _ in range(mode.watch.open):
         made.pause()
     mode.watch.opened, mode.watch.closed = made.pause, made.resume
@@ -72,4 +69,8 @@ def set_num_threads(n: int) -> None:
 
 
 installed.launch = _first_launch
-installed.eager = EagerMode(get_num_threads)
+def _machine() -> Machine:
+    return Machine(get_num_threads(), jit.vector_bytes())
+
+
+installed.eager = EagerMode(_machine)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.buffer import Layout
+from weft.ops.rules import Flat
 from weft.ops.scalar import Known, Scalar, const, index, load, param, select, text
 from weft.schedule.extern import TASK, pieces
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
 
-Operand = Layout | tuple[DType, DType]  # of a Python scalar: the dtype it travels in, the dtype it means
+Operand = Layout | DType  # a bare dtype: a Python scalar, passed in memory of that dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,8 @@ class AtSpec:
 class Loader:
     """What a rule sees of an operand: call it with one index per axis for the element there."""
 
-    def __init__(self, position: int, shape: tuple[int, ...], sizes: tuple[Scalar, ...], travels: DType, dtype: DType) -> None:
-        self.position, self.static, self.shape, self._travels, self.dtype = position, shape, sizes, travels, dtype
+    def __init__(self, position: int, shape: tuple[int, ...], sizes: tuple[Scalar, ...], dtype: DType) -> None:
+        self.position, self.static, self.shape, self.dtype = position, shape, sizes, dtype
 
     def __call__(self, at: Sequence[Any], where: Scalar | None = None, otherwise: Any = None) -> Scalar:
         """The element at the indices `at`. Where `where` does not hold nothing is read and the result is `otherwise`."""
@@ -58,14 +59,11 @@ class Loader:
         if len(indices) != len(self.static):
             raise TypeError(f"an operand of {len(self.static)} axes read at {len(indices)} indices")
         if where is None:
-            return load(self.position, indices, self._travels).cast(self.dtype)
-        there = load(self.position, [*indices, where], self._travels).cast(self.dtype)
-        return select(where, there, number(otherwise or 0, self.dtype) if not isinstance(otherwise, Scalar) else otherwise)
-
-
-def number(x: float, dtype: DType) -> Scalar:
-    """A literal of any dtype."""
-    return const(x, dtype.compute).cast(dtype)
+            return load(self.position, indices, self.dtype)
+        there = load(self.position, [*indices, where], self.dtype)
+        if isinstance(otherwise, Scalar):
+            return select(where, there, otherwise.cast(self.dtype))
+        return select(where, there, const(otherwise or 0, self.dtype.compute).cast(self.dtype))
 
 
 def _lifted(i: int) -> Scalar:
@@ -77,6 +75,10 @@ def plan_at(rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str
     out = Layout.dense(out_type)
     if out_type.size == 0:
         return Launch((out,))
+    where: Any = tuple(index(a) for a in range(out_type.ndim))
+    if isinstance(rule, Flat):  # one long row
+        rule, attrs = rule.rule, {k: v for k, v in attrs.items() if k != "shape"}
+        out_type, where = TensorType((out_type.size,), out_type.dtype), index(0)
     params: list[int] = []
 
     def parameter(value: int) -> Known:
@@ -86,12 +88,11 @@ def plan_at(rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str
     known = {k: _knowing(v, parameter) for k, v in attrs.items()}
     loaders, dtypes, strides = [], [], []
     for n, x in enumerate(ins):
-        travels, dtype = x if isinstance(x, tuple) else (x.type.dtype, x.type.dtype)
-        shape: Any = () if isinstance(x, tuple) else x.type.shape
-        loaders.append(Loader(n, shape, tuple(param(parameter(k).position) for k in shape), travels, dtype))
-        dtypes.append(travels)
-        strides.append(() if isinstance(x, tuple) else x.strides)
-    root = rule(tuple(index(a) for a in range(out_type.ndim)), *loaders, **known).cast(out_type.dtype)
+        dtypes.append(x.type.dtype if isinstance(x, Layout) else x)
+        strides.append(x.strides if isinstance(x, Layout) else ())
+        shape: Any = x.type.shape if isinstance(x, Layout) else ()
+        loaders.append(Loader(n, shape, tuple(param(parameter(k).position) for k in shape), dtypes[-1]))
+    root = rule(where, *loaders, **known).cast(out_type.dtype)
     sizes: Any = out_type.shape or (1,)
     spec = AtSpec(root, tuple(dtypes), tuple(map(len, strides)), len(sizes), len(params))
     inner = sizes[-1]

@@ -18,6 +18,8 @@ HEADER = (
     "rows", "cols", "depth",  # sizes of the flattened groups
     "row_block", "col_block", "depth_block",  # what one task takes of them, and what it packs at a time
     "row_blocks", "col_blocks", "depth_blocks",
+    "row_span", "col_span",  # no block crosses a multiple of these
+    "row_span_blocks", "col_span_blocks",  # blocks in a span
     "shared",  # bytes of packed r that all tasks share, at the start of scratch memory; 0: each task packs its own
     "slice",  # bytes of one worker's scratch memory; the slices lie behind `shared`
     "l_row", "l_depth",  # byte strides where l is read in place

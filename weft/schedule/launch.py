@@ -39,3 +39,11 @@ class Launch:
 
 #: estimated scalar operations above which a launch is worth waking the pool for
 HEAVY = 1 << 16
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a plan may suit itself to. No bit of a result depends on it."""
+
+    threads: int
+    vector: int = 64  # bytes of a register

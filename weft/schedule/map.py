@@ -14,6 +14,7 @@ from weft.buffer import Layout
 from weft.ops.scalar import Scalar, text, walk
 from weft.schedule.collapse import Nest, broadcast_strides, collapse
 from weft.schedule.launch import HEAVY, Launch, Phase
+from weft.schedule.transpose import plan_transpose
 from weft.types import DType, TensorType
 
 #: elements a task works on, about
@@ -56,6 +57,10 @@ def plan_map(roots: Sequence[Scalar], ins: Sequence[Layout | DType], out_type: T
     strides = [broadcast_strides(i, ndim) if isinstance(i, Layout) else (0,) * ndim for i in ins]
     nest = collapse(shape, [*strides, *(o.strides for o in layouts)])
     dtypes = tuple(i.type.dtype if isinstance(i, Layout) else i for i in ins)
+    if len(ins) == len(roots) == 1 and roots[0].verb == "input":
+        turned = plan_transpose(nest, layouts[0])
+        if turned is not None:
+            return turned
     return launch_nest(roots, dtypes, nest, layouts, shape)
 
 

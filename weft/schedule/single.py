@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from weft.buffer import Layout
+from weft.ops.contraction import Contraction, Window, label_sizes
 from weft.ops.define import Op, Types
 from weft.ops.scalar import Scalar, input_
-from weft.schedule.launch import Launch
+from weft.schedule.at import plan_at
+from weft.schedule.contract import plan_contract
+from weft.schedule.extern_table import EXTERNS
+from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
 from weft.types import DType, TensorType, result_dtype
@@ -17,7 +21,7 @@ Operand = Layout | DType  # a bare dtype: a Python scalar passed in memory of th
 
 
 def plan_single(
-    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], out: Types, threads: int
+    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], out: Types, machine: Machine
 ) -> Launch | None:
     """The launch of `op`, or None where it has to be run as its body. `layouts` has None for Python scalars."""
     if op.view is not None:
@@ -29,9 +33,26 @@ def plan_single(
     if op.scalar is not None and isinstance(out, TensorType):
         operands, inputs = scalar_operands(types, layouts)
         return plan_map([op.scalar(*inputs, **attrs)], operands, out)
+    if op.at is not None and isinstance(out, TensorType):
+        return plan_at(op.at, loaded_operands(types, layouts), attrs, out)
+    if op.extern is not None:
+        return EXTERNS[op.extern](layouts, attrs, out, machine.threads)
     if op.fold is not None and isinstance(out, TensorType):
-        return plan_reduce(op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, threads)  # type: ignore[arg-type]
+        return plan_reduce(op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, machine.threads)  # type: ignore[arg-type]
+    if op.contract is not None:
+        spec = op.contract(*types, **attrs)
+        a, b = (broadcast_labels(spec, x, types) for x in ((spec.a, layouts[0]), (spec.b, layouts[1])))
+        return plan_contract(a, b, spec, machine.threads, machine.vector)
     return None
+
+
+def broadcast_labels(spec: Contraction, operand: tuple[Any, Any], types: tuple[Any, ...]) -> Layout:
+    """An operand of a contraction with its axes of one element spread to the size of their label."""
+    axes, layout = operand
+    sizes = label_sizes(spec, *types, "contract")
+    shape = [n if isinstance(x, Window) else sizes[x] for x, n in zip(axes, layout.type.shape, strict=True)]
+    strides = [0 if n != m else s for n, m, s in zip(shape, layout.type.shape, layout.strides, strict=True)]
+    return Layout(TensorType(shape, layout.type.dtype), strides)
 
 
 def scalar_operands(
@@ -51,6 +72,13 @@ def scalar_operands(
             operands.append(travels)
             inputs.append(input_(i, travels).cast(meet))
     return operands, inputs
+
+
+def loaded_operands(types: tuple[Any, ...], layouts: tuple[Layout | None, ...]) -> list[Operand]:
+    """How an index function reads each operand. Python scalars come as they travel; the rule casts them."""
+    weak = None in layouts
+    travels = weak_dtype(result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))) if weak else float64
+    return [travels if x is None else x for x in layouts]
 
 
 def weak_dtype(meet: DType) -> DType:

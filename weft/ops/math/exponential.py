@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from weft.ops.math.form import bits, form
-from weft.ops.math.logarithm import log1p_of_fraction
-from weft.ops.math.pair import Pair
+from weft.ops.math.logarithm import log1p_near
+from weft.ops.math.pair import Pair, fast_sum
 from weft.ops.scalar import Scalar, copysign, fma, horner, select
 from weft.types.dtype import float32, float64
 
@@ -35,6 +37,11 @@ _TANH = {
         -0.05396825396371562, 0.1333333333332656, -0.333333333333333,
     ),
 }  # fmt: skip
+#: e**r on |r| <= ln 2 / 2: 2**-32.6
+_EXP_SHORT = (
+    0.00019812921587938, 0.0013946033825147136, 0.008333679158810203, 0.04166628601120367, 0.16666663794377556,
+    0.5000000067800364, 1.0, 1.0,
+)  # fmt: skip
 _LOG2E = 1.4426950408889634
 #: below `zero` e**x rounds to 0, below `tiny` the scale 2**n is no normal number, above `huge` e**x is infinite
 _ZERO = {float32: -104.0, float64: -746.0}
@@ -80,8 +87,33 @@ def exp(x: Scalar) -> Scalar:
     return _exp_reduced(at_most(at_least(x, _ZERO[x.dtype]), _HUGE[x.dtype]))
 
 
-def exp_pair(x: Pair) -> Scalar:
-    """e**(high + low) for a float64 pair, high not NaN where it is out of range."""
+def exp_of_half(x: Scalar) -> Scalar:
+    """e**x / 2 for x >= 0 or NaN, finite as far as that is."""
+    r, scale = _reduce(at_most(x, _HUGE[x.dtype] + 1.0), -2)
+    p = horner(r, (*(2 * c for c in _EXPM1[x.dtype]), 2.0, 2.0))
+    return p * scale.bitcast(x.dtype)
+
+
+def exp_short(x: Scalar) -> Scalar:
+    """e**x to 2**-32 for a float64 in -600..600 or NaN: enough for results that become float32."""
+    r, scale = _reduce(x, 0)
+    return horner(r, _EXP_SHORT) * scale.bitcast(float64)
+
+
+class Scaled(NamedTuple):
+    """The number mantissa * 2**k, where `scale` holds the bits of 2**k (which wrap where the result is `tiny`)."""
+
+    mantissa: Pair
+    scale: Scalar
+    tiny: Scalar
+
+    def round(self, mantissa: Scalar) -> Scalar:
+        """`mantissa` in place of this one's, times the scale."""
+        return _scale(mantissa, self.scale, self.tiny)
+
+
+def exp_pair(x: Pair) -> Scaled:
+    """e**(high + low) of a float64 pair to about 2**-60, not yet scaled."""
     high = at_most(at_least(x.high, _ZERO[float64]), _HUGE[float64])
     f = form(high)
     magic = f.magic + (f.bias - 1)
@@ -90,9 +122,11 @@ def exp_pair(x: Pair) -> Scalar:
     near = fma(n, -f.ln2_high, high)
     r = fma(n, -f.ln2_low, near)
     low = fma(n, -f.ln2_low, near - r) + x.low
-    p = fma(r * r, horner(r, (2 * c for c in _EXPM1[float64])), r * 2.0)
-    p = fma(low, p + 2.0, p)
-    return _scale(p + 2.0, bits(z) << f.mantissa, high < _TINY[float64])
+    double = r * 2.0
+    q = r * r * horner(r, (2 * c for c in _EXPM1[float64]))
+    q = fma(low, (q + double) + 2.0, q)
+    first = fast_sum(high.like(2.0), double)
+    return Scaled(fast_sum(first.high, first.low + q), bits(z) << f.mantissa, high < _TINY[float64])
 
 
 def exp_of_negative(x: Scalar) -> Scalar:
@@ -156,7 +190,7 @@ def sigmoid(x: Scalar) -> Scalar:
 def softplus(x: Scalar) -> Scalar:
     """log(1 + e**x)."""
     positive = select(x < 0.0, 0.0, x)
-    return positive + log1p_of_fraction(exp_of_negative(-abs(x)))
+    return positive + log1p_near(exp_of_negative(-abs(x)))
 
 
 def log_sigmoid(x: Scalar) -> Scalar:

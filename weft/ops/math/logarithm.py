@@ -97,23 +97,22 @@ def log10(x: Scalar) -> Scalar:
     return _based(x, 0.4342944819032518, 1.098319650216765e-17, 0.30102999566395283, 2.8363394551044964e-14)
 
 
-def _log1p_near(x: Scalar, extra: Scalar | None) -> Scalar:
-    """log(1 + x): with 2**e near 1 + x, f = x / 2**e + (1 / 2**e - 1) is rounded once."""
+def log1p_near(x: Scalar, low: Scalar | None = None, extra: Scalar | None = None) -> Scalar:
+    """log(1 + x + low) + extra ln 2, for an x with 1 + x and its inverse normal numbers.
+
+    With 2**e near 1 + x, f = x / 2**e + (1 / 2**e - 1) is rounded once.
+    """
     c = form(x)
     e = _exponent(x + 1.0, c)
     shrink = (bits(x.like(1.0)) - (e << c.mantissa)).bitcast(x.dtype)
+    f = fma(x, shrink, shrink - 1.0)
     n = e.cast(x.dtype)
-    return _join(fma(x, shrink, shrink - 1.0), n if extra is None else n + extra)
-
-
-def log1p_of_fraction(x: Scalar) -> Scalar:
-    """log(1 + x) for x in 0..1 or NaN."""
-    return _log1p_near(x, None)
+    return _join(f if low is None else fma(low, shrink, f), n if extra is None else n + extra)
 
 
 def log1p(x: Scalar) -> Scalar:
     """log(1 + x), exact to the last place near 0."""
     big = x > 2.0**60  # 1 + x = x there; scaled down, so that 2**-e stays a normal number
-    y = _log1p_near(select(big, x * 2.0**-8, x), select(big, x.like(8.0), x.like(0.0)))
+    y = log1p_near(select(big, x * 2.0**-8, x), extra=select(big, x.like(8.0), x.like(0.0)))
     y = select(x < INF, y, x)
     return copysign(select(x <= -1.0, select(x < -1.0, x.like(NAN), x.like(-INF)), y), x)

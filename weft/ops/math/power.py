@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.ops.math.exponential import at_least, at_most, exp_pair
+from weft.ops.math.exponential import at_least, at_most, exp_pair, exp_short
 from weft.ops.math.form import bits, form, power_of_two
 from weft.ops.math.logarithm import log_parts, log_pair
 from weft.ops.math.pair import Pair
@@ -11,12 +11,6 @@ from weft.types.dtype import float32, float64, int64
 
 #: (2 atanh(s) / s - 2) / s**2 in s**2, as in the logarithm: 2**-37.6
 _ATANH = (0.23583582451228993, 0.2853723786376433, 0.4000033622247197, 0.6666666564128895)
-#: e**r on |r| <= ln 2 / 2: 2**-32.6
-_EXP = (
-    0.00019812921587938, 0.0013946033825147136, 0.008333679158810203, 0.04166628601120367, 0.16666663794377556,
-    0.5000000067800364, 1.0, 1.0,
-)  # fmt: skip
-
 
 def _edges(size: Scalar, log: Scalar) -> Scalar:
     """`log`, but what it is at 0, infinity and NaN."""
@@ -30,11 +24,7 @@ def _size32(size: Scalar, y: Scalar) -> Scalar:
     z = s * s
     log = _edges(size, fma(e, 0.6931471805599453, fma(s, z * horner(z, _ATANH), s + s)))
     w = at_most(at_least(_times(size, y, log), -200.0), 200.0)
-    c = form(w)
-    z = fma(w, 1.4426950408889634, c.magic + c.bias)
-    n = z - (c.magic + c.bias)
-    r = fma(n, -0.6931471805599453, w)
-    return horner(r, _EXP) * (bits(z) << c.mantissa).bitcast(float64)
+    return exp_short(w)
 
 
 def _times(size: Scalar, y: Scalar, log: Scalar) -> Scalar:
@@ -46,7 +36,8 @@ def _size64(size: Scalar, y: Scalar) -> Scalar:
     log = log_pair(size)
     w = _times(size, y, _edges(size, log.high))
     low = fma(y, log.high, -w) + y * log.low
-    return exp_pair(Pair(w, select((abs(w) < 800.0) & (abs(y) < INF), low, 0.0)))
+    e = exp_pair(Pair(w, select((abs(w) < 800.0) & (abs(y) < INF), low, 0.0)))
+    return e.round(e.mantissa.high)
 
 
 def pow(x: Scalar, y: Scalar) -> Scalar:

@@ -530,10 +530,7 @@ fill:
   call void @set_slot(ptr %note, i64 {{note_call}}, ptr %call)
   %output = call ptr @output_for_note(ptr %plan, ptr %outs)
   call void @set_slot(ptr %note, i64 {{note_output}}, ptr %output)
-  %last = load i64, ptr @serial
-  %now = add i64 %last, 1
-  store i64 %now, ptr @serial
-  %serial = call ptr @PyLong_FromLongLong(i64 %now)
+  %serial = call ptr @next_serial(ptr null, ptr null)
   call void @set_slot(ptr %note, i64 {{note_serial}}, ptr %serial)
   %no_serial = icmp eq ptr %serial, null
   %no_output = icmp eq ptr %output, null
@@ -700,4 +697,13 @@ define ptr @resume(ptr %self, ptr %nothing) {
   store i64 %less, ptr @paused
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
+}
+
+; next_serial() -> the number of a note
+define ptr @next_serial(ptr %self, ptr %nothing) {
+  %last = load i64, ptr @serial
+  %now = add i64 %last, 1
+  store i64 %now, ptr @serial
+  %result = call ptr @PyLong_FromLongLong(i64 %now)
+  ret ptr %result
 }

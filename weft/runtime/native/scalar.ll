@@ -32,9 +32,8 @@ look:
   br i1 %raised, label %overflow, label %converted
 converted:
   %mode = call i32 @enter_float_mode()
-  %bits = call i64 @float_bits(double %x, i64 %dtype)
+  call void @store_float(double %x, i64 %dtype, ptr %slot)
   call void @leave_float_mode(i32 %mode)
-  store i64 %bits, ptr %slot
   ret i64 0
 
 truth:
@@ -99,8 +98,15 @@ yes:
   ret i1 true
 }
 
+; A function with an effect, so that the arithmetic stays between the changes of mode around the call.
+define internal void @store_float(double %x, i64 %dtype, ptr %slot) noinline {
+  %bits = call i64 @float_bits(double %x, i64 %dtype)
+  store i64 %bits, ptr %slot
+  ret void
+}
+
 ; The bits of a double in float64, float32, float16 or bfloat16, rounded once.
-define internal i64 @float_bits(double %x, i64 %dtype) noinline {
+define internal i64 @float_bits(double %x, i64 %dtype) {
   switch i64 %dtype, label %as_double [
     i64 1, label %as_single
     i64 2, label %as_half

@@ -1,0 +1,249 @@
+"""Contractions: which operand is broadcast and which is read in vectors, what is packed, how the result is cut into tasks.
+
+None of these choices changes a bit: `weft.ops.contraction` states the order of each sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from weft.buffer import Layout
+from weft.ops.contraction import Contraction
+from weft.schedule.contract_labels import Group, Operand, Problem, resolve
+from weft.schedule.contract_spec import AXIS, HEADER, SQUARE, WIDE, ContractSpec, accumulator
+from weft.schedule.launch import Launch, Phase
+
+#: products above which a launch is worth the thread pool
+HEAVY = 1 << 16
+#: products of one task, at most, about: some 5 ms, so that Ctrl-C is heard
+TASK = 1 << 28
+#: steps of depth packed at a time; longer sums are cut in blocks near this
+DEPTH = 512
+#: columns of a task: as many as the second-level cache holds of DEPTH
+COLUMNS = 256
+#: a depth below this is not cut
+WHOLE_DEPTH = 768
+#: packed columns shared by all tasks take at most this many bytes
+SHARED = 16 << 20
+
+
+@dataclass
+class Plan:
+    """What the params say, before they are laid out."""
+
+    problem: Problem
+    spec: ContractSpec
+    rows: Cut
+    cols: Cut
+    depth_block: int
+    threads: int
+
+
+def plan_contract(a: Layout, b: Layout, c: Contraction, threads: int, vector: int = 64) -> Launch:
+    """The launch of `c` on operands of these layouts. `vector` is the width of the machine's registers, in bytes."""
+    problem, out = resolve(a, b, c)
+    if not out.type.size:
+        return Launch((out,))
+    plan = _plan(problem, threads, vector)
+    return _launch(plan, out)
+
+
+def _plan(p: Problem, threads: int, vector: int) -> Plan:
+    dtype = p.dtype
+    wide_enough = accumulator(dtype) is dtype
+    square = SQUARE[vector]
+    few = p.rows.size <= WIDE[vector].heights[0]
+    small = p.rows.size * p.cols.size * p.depth.size <= 1 << 15
+    l_flat = wide_enough and not p.l.windowed and len(p.rows.sizes) == 1 and len(p.depth.sizes) == 1
+    r_flat = (
+        wide_enough and not p.r.windowed and len(p.cols.sizes) == 1 and len(p.depth.sizes) == 1
+        and (p.cols.strides("r")[0] == 1 or p.cols.size == 1)
+    )  # fmt: skip
+    r = "place" if r_flat and (few or small or p.rows.size <= square.heights[0]) else _packing(p.cols, p.depth, p.r, "r")
+    tile = WIDE[vector] if few and r == "place" else square
+    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.windowed)
+    l_bytes = abs(p.rows.strides("l")[0]) * dtype.itemsize if l_flat else 0
+    clash = l_bytes % 2048 == 0 and l_bytes and p.depth.size > 64  # rows that fall in the same sets of the cache
+    if not l_flat or (clash and p.cols.size >= 4 * spec.panel):
+        spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.windowed)
+    depth_block = _depth_block(p, r)
+    rows, cols = _blocks(p, spec, threads)
+    if r != "place" and rows.blocks > 1 and _shared_bytes(p, spec, cols) <= SHARED:
+        spec = replace(spec, shared=True)
+    return Plan(p, spec, rows, cols, depth_block, threads)
+
+
+def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
+    """Along which axis an operand is read in vectors."""
+    step, run = operand.lane_step(lanes, side), lanes.sizes[-1]
+    if step in (1, 2) and (run >= 8 or operand.depth_step(depth, side) != 1 or depth.sizes[-1] < run):
+        return "lanes"
+    return "depth" if operand.depth_step(depth, side) == 1 else "lanes"
+
+
+def _depth_block(p: Problem, r: str) -> int:
+    k = p.steps
+    if r == "place" and p.rows.size <= 4 and p.cols.size >= 512:
+        return 8  # few rows, all of r streams by: read it row after row
+    if k <= WHOLE_DEPTH:
+        return max(k, 1)
+    unit = 1
+    if p.l.windowed or p.r.windowed:  # whole channels, so that a block's copy is no larger than need be
+        for n in reversed(p.depth.sizes[1:]):
+            if unit * n > DEPTH:
+                break
+            unit *= n
+    if p.rows.size * p.cols.size < 256:
+        unit *= max(1, 4096 // unit)  # little work a step: block less
+    blocks = -(-k // max(DEPTH, unit))
+    return min(k, -(-(-(-k // blocks)) // unit) * unit)
+
+
+def _blocks(p: Problem, spec: ContractSpec, threads: int) -> tuple[Cut, Cut]:
+    """How rows and columns are cut into tasks."""
+    m, n, k, batch = p.rows.size, p.cols.size, max(p.steps, 1), p.batch.size
+    tall = spec.tile.heights[0]
+    row_span = _span(p.rows, p.l, COLUMNS)
+    col_span = _span(p.cols, p.r, COLUMNS)
+    rows, cols = Cut(m, row_span, row_span), Cut(n, col_span, col_span)
+    if p.l.windowed:
+        rows = rows.best(tall, COLUMNS)
+    if p.r.windowed:
+        cols = cols.best(spec.lanes, COLUMNS)
+    work = batch * m * n * k
+    if work < HEAVY:
+        return rows, cols
+    goal = max(4 * threads, work // TASK)
+    most = 1 << 14 if spec.r == "place" and m <= 4 else COLUMNS
+    if not p.r.windowed:
+        cols = cols.at_most(most, spec.panel)
+    while batch * rows.blocks * cols.blocks < goal and rows.block * cols.block * k > 1 << 18:
+        if cols.block > 2 * spec.panel and not p.r.windowed:
+            cols = cols.at_most(cols.block // 2, spec.panel)
+        elif rows.block > 2 * tall:
+            rows = rows.at_most(rows.block // 2, tall)
+        elif cols.block > spec.panel:
+            cols = cols.at_most(cols.block // 2, spec.panel)
+        else:
+            break
+    return rows, cols
+
+
+def _span(group: Group, operand: Operand, near: int) -> int:
+    """A block of a windowed operand stays within one outer index (an image), unless that alone is small."""
+    if not operand.windowed:
+        return group.size
+    span = 1
+    for size in reversed(group.sizes):
+        if span >= near:
+            break
+        span *= size
+    return span
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`size` in spans, these in blocks; the last of a span may be smaller."""
+
+    size: int
+    span: int
+    block: int
+
+    @property
+    def span_blocks(self) -> int:
+        return -(-self.span // self.block)
+
+    @property
+    def blocks(self) -> int:
+        return self.size // self.span * self.span_blocks
+
+    def at_most(self, block: int, unit: int) -> Cut:
+        """Even blocks, in units, of no more than `block` (but a unit)."""
+        count = -(-self.span // max(unit, block // unit * unit))
+        even = _up(-(-self.span // count), unit)
+        return Cut(self.size, self.span, min(self.span, even))
+
+    def best(self, unit: int, near: int) -> Cut:
+        return self.at_most(near, unit)
+
+
+def _up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit
+
+
+def _shared_bytes(p: Problem, spec: ContractSpec, cols: Cut) -> int:
+    panels = cols.blocks * -(-cols.block // spec.panel)
+    return p.batch.size * panels * p.steps * spec.panel * accumulator(spec.dtype).itemsize
+
+
+def _launch(plan: Plan, out: Layout) -> Launch:
+    p, spec = plan.problem, plan.spec
+    m, n, k = p.rows.size, p.cols.size, p.steps
+    wide, item = accumulator(spec.dtype).itemsize, spec.dtype.itemsize
+    rows, cols = plan.rows, plan.cols
+    depth_blocks = max(1, -(-k // plan.depth_block))
+    tasks = p.batch.size * rows.blocks * cols.blocks
+    heavy = p.batch.size * m * n * max(k, 1) > HEAVY
+    values = dict.fromkeys(HEADER, 0)
+    values |= {
+        "l_word": p.l.word, "r_word": p.r.word, "rows": m, "cols": n, "depth": k,
+        "row_block": rows.block, "col_block": cols.block, "depth_block": plan.depth_block,
+        "row_blocks": rows.blocks, "col_blocks": cols.blocks, "depth_blocks": depth_blocks,
+        "row_span": rows.span, "col_span": cols.span,
+        "row_span_blocks": rows.span_blocks, "col_span_blocks": cols.span_blocks,
+        "shared": _up(_shared_bytes(p, spec, cols), 64) if spec.shared else 0,
+        "l_row": p.rows.strides("l")[-1] * item, "l_depth": p.depth.strides("l")[-1] * item,
+        "r_depth": p.depth.strides("r")[-1] * item,
+        "l_run": p.rows.sizes[-1], "r_run": p.cols.sizes[-1],
+        "l_depth_run": p.depth.sizes[-1], "r_depth_run": p.depth.sizes[-1],
+        "c_flat": int(p.rows.flat("c")), "c_row": p.rows.strides("c")[-1] * item,
+        "poll": _poll(plan) if depth_blocks > 1 else 0,
+    }  # fmt: skip
+    vectors, lanes = -(-cols.block // spec.lanes) + 1, spec.lanes
+    tile = spec.tile.heights[0] * spec.panel * wide
+    tiles_high = rows.block // spec.tile.heights[0] + len(spec.tile.heights)
+    tiles_wide = cols.block // spec.panel + sum(spec.tile.widths)
+    panels = -(-cols.block // spec.panel) if spec.r != "place" else 1
+    slots = 1 if depth_blocks == 1 else tiles_high * tiles_wide
+    room = {
+        "rows_l": 8 * (rows.block + lanes), "rows_c": 8 * (rows.block + lanes),
+        "cols_r": 8 * vectors * lanes, "cols_c": 8 * vectors * lanes,
+        "depth_l": 8 * plan.depth_block, "depth_r": 8 * plan.depth_block,
+        "packed_l": plan.depth_block * _up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
+        "packed_r": 0 if spec.shared else panels * plan.depth_block * spec.panel * wide,
+        "partial": slots * tile,
+        "slab_l": p.l.slab(p.batch, p.rows, rows.block, p.depth, plan.depth_block) * item + 64,
+        "slab_r": p.r.slab(p.batch, p.cols, cols.block, p.depth, plan.depth_block) * item + 64,
+    }  # fmt: skip
+    at = 64
+    for name, size in room.items():
+        values[name] = at
+        at = _up(at + size, 64)
+    values["slice"] = at
+    tail: list[int] = []
+    for name, group in (("batch", p.batch), ("rows", p.rows), ("cols", p.cols), ("depth", p.depth)):
+        values[f"{name}_at"] = len(HEADER) + len(tail)
+        tail += [len(group.sizes), *group.sizes, *(s for operand in "lrc" for s in group.strides(operand))]
+    for side, operand, lanes_ in (("l", p.l, p.rows), ("r", p.r, p.cols)):
+        values[f"axes_{side}_at"] = len(HEADER) + len(tail)
+        axes = operand.axes((p.batch, lanes_, p.depth))
+        assert all(len(x) == len(AXIS) for x in axes)
+        tail += [len(axes), *(v for x in axes for v in x)]
+    phases = [Phase(spec, tasks, _grain(plan, tasks))]
+    if spec.shared:
+        phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
+    scratch = values["shared"] + at * (plan.threads if heavy else 1)
+    return Launch((out,), tuple(phases), (*values.values(), *tail), scratch, heavy)
+
+
+def _grain(plan: Plan, tasks: int) -> int:
+    """Tasks claimed at a time: enough to be worth it, few enough to share."""
+    work = plan.rows.block * plan.cols.block * max(plan.problem.steps, 1)
+    return max(1, min((1 << 18) // max(work, 1), tasks // (4 * plan.threads)))
+
+
+def _poll(plan: Plan) -> int:
+    """Depth blocks that take about a millisecond."""
+    block = plan.depth_block * max(plan.rows.block * plan.cols.block, 64)
+    return max(1, (1 << 25) // block) if math.ceil(plan.problem.steps / plan.depth_block) > 1 else 0
