@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from weft.buffer import Layout
-from weft.codegen import jit, reduce
+from weft.codegen import jit, reduce, rows
 from weft.schedule.launch import KernelSpec, Launch
 from weft.schedule.reduce import ReduceSpec
+from weft.schedule.rows import RowSpec
 from weft.types import TensorType
 from weft.types.dtype import as_dtype
 
@@ -24,7 +25,7 @@ TARGETS = {"host": None, "avx2": jit.AVX2, "sse2": jit.SSE2}
 Kernel = Callable[[int, int, int, int], int]
 
 
-LOWER: dict[type, Callable[[Any], str]] = {ReduceSpec: reduce.lower}
+LOWER: dict[type, Callable[[Any], str]] = {ReduceSpec: reduce.lower, RowSpec: rows.lower}
 
 
 @cache
@@ -78,7 +79,7 @@ def run(
             a = np.empty(o.type.shape, o.type.dtype.np)  # type: ignore[arg-type]
         a.view(np.uint8).fill(0xA5) if a.ndim else None
         outs.append(a)
-    scratch = np.full(launch.scratch + 64, 0xA5, np.uint8)
+    scratch = np.full(launch.scratch + launch.worker_scratch * threads + 64, 0xA5, np.uint8)
     at = -(-scratch.ctypes.data // 64) * 64
     pointers = [a.ctypes.data for a in (*arrays, *outs)]
     frame = np.array([0, 0, at, *pointers, *launch.params], np.int64)

@@ -10,7 +10,9 @@ import pytest
 import engine_lab as lab
 from engine_lab import Tensor, engine, launch, layout, numpy, plan, run_script, tensor
 from weft.errors import DeviceError, IndexRangeError, ShapeError
+from weft.runtime.plan import make_plan
 from weft.runtime.pool import MAX_THREADS, default_size
+from weft.schedule.launch import Launch, Phase
 
 N = 1 << 16
 A = np.random.default_rng(0).standard_normal(N).astype(np.float32)
@@ -108,30 +110,26 @@ def test_many_threads_launch_at_once():
 
 
 def test_an_input_rebound_during_the_launch_stays_alive():
-    """Without the GIL another thread may drop the tensor's buffer, whose memory is then used anew."""
+    """Without the GIL another thread may drop a tensor's buffer, whose memory is then used for the next result."""
     engine.pool.resize(2)
-    made = plan("add", outs=[layout((N,))])
-    p = plan("spin", "add", outs=[layout((N,))], heavy=True, tasks=N, grain=N)
-    slow = plan("spin", outs=[layout((N,))], kinds=(0, 0), heavy=True, tasks=100)
-    del p
-    zeros = tensor(np.zeros(N, np.float32))
+    copy, zeros = plan("add", outs=[layout((N,))]), tensor(np.zeros(N, np.float32))
+    phases = Launch((layout((N,)),), (Phase(None, 100), Phase(None, N, 1024)), heavy=True)
+    slow = make_plan(phases, "op", [lab.function("spin"), lab.function("add")], (0, 0), True)
     for _ in range(5):
-        x = Tensor(launch(made, tensor(A), zeros).data)
-        stop = threading.Event()
+        x = Tensor(launch(copy, tensor(A), zeros).data)
+        others = []
 
-        def rebind(x=x, stop=stop):
-            time.sleep(0.002)
+        def rebind(x=x, others=others):
+            time.sleep(0.005)
             x.data = zeros.data
-            while not stop.is_set():
-                launch(made, tensor(B), zeros)
+            others.extend(launch(copy, tensor(B), zeros) for _ in range(10))
 
         thread = threading.Thread(target=rebind)
         thread.start()
-        held = x.data.address
-        launch(slow, x, zeros)
-        del held
-        stop.set()
+        result = launch(slow, x, zeros)
         thread.join()
+        assert x.data is zeros.data
+        assert numpy(result).tobytes() == A.tobytes()
 
 
 def test_sizes():

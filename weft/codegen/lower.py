@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.codegen import at, contract, gather, map, reduce, transpose
+from weft.codegen import at, concat, contract, gather, map, reduce, rows, scan, scatter, search, sort, transpose
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
+from weft.schedule.concat import Concat
 from weft.schedule.contract_spec import ContractSpec
 from weft.schedule.gather import GatherElements, GatherRows
 from weft.schedule.launch import KernelSpec
 from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
+from weft.schedule.scan import Scan
+from weft.schedule.scatter import Scatter
+from weft.schedule.search import Nonzero, SearchSorted
+from weft.schedule.sort import Sort, TopK
+from weft.schedule.rows import RowSpec
 from weft.schedule.transpose import TransposeSpec
 
 FAMILIES: dict[type, Callable[[Any], str]] = {
     MapSpec: map.lower,
     TransposeSpec: transpose.lower,
     AtSpec: at.lower,
+    RowSpec: rows.lower,
     ReduceSpec: reduce.lower,
     ContractSpec: contract.lower,
     GatherRows: gather.lower,
     GatherElements: gather.lower,
+    Scatter: scatter.lower,
+    Scan: scan.lower,
+    Nonzero: search.lower,
+    SearchSorted: search.lower,
+    Sort: sort.lower,
+    TopK: sort.lower,
+    Concat: concat.lower,
 }
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from weft.codegen.reduce_monoid import Monoid, State, write
 from weft.codegen.text import Text, Value, i64, lanes_of
-from weft.codegen.verbs import emit, memory
+from weft.codegen.verbs import Leaf, emit, memory
 from weft.ops.scalar import Scalar
 from weft.schedule.reduce import OPERANDS, ReduceSpec
 from weft.types.dtype import DType
@@ -77,7 +77,7 @@ class Frame:
         (out,) = emit(self.t, [self.spec.rule], lanes_of(loads[0].type), self.leaf(loads))
         return [out] if index is None else [out, index]
 
-    def leaf(self, loads: Sequence[Value]):  # type: ignore[no-untyped-def]
+    def leaf(self, loads: Sequence[Value]) -> Leaf:
         def leaf(n: Scalar, _: list[Value]) -> Value:
             if n.verb == "param":
                 return self.t.splat(self.words[f"n{n.value}"], lanes_of(loads[0].type))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from weft.codegen.extern import TRUE, Kernel
-from weft.codegen.radix import EVERY, Steps
-from weft.codegen.sort_keys import Order, constant
-from weft.codegen.text import Text, Value, i64, module, vector
+from weft.codegen.radix import Steps
+from weft.codegen.sort_keys import Order
+from weft.codegen.text import Text, Value, Variable, i64, module, vector
+from weft.schedule.extern import POLL
 from weft.schedule.sort import SHORT, Sort, TopK
 
 STATE = 64  # bytes before the counts
@@ -183,51 +184,61 @@ def _topk(spec: TopK) -> Kernel:
         with t.loop(first, t.min(t.add(first, block), rows)) as row:
             here = t.at(x, steps.order.raw, t.mul(row, n))
             steps.load(here, 0, most, a, None)
-            keep = _Candidates(t, steps, k, most, (a, b), counts)
-            with t.polled(most, n, EVERY) as (low, high):
-                t.strip(low, high, (LANES, 1), lambda i, w: keep.consider(here, i, w))
-            keep.sort()
+            array, many, seen = t.variable(a), t.variable(most), t.variable(most)
+            with t.endless() as leave:
+                array.set(_sorted(steps, array.get(), (a, b), many.get(), counts))
+                leave(t.compare("icmp eq", seen.get(), n))
+                with t.when(t.compare("icmp sgt", n, i64(POLL))):
+                    t.poll()
+                many.set(k)
+                _collect(steps, here, (array.get(), many, most), seen, n, k)
             to = t.mul(row, k)
-            steps.store(keep.array.get(), 0, k, here, t.at(values, steps.order.raw, to), t.at(indices, "i64", to))
+            done = t.at(values, steps.order.raw, to), t.at(indices, "i64", to)
+            steps.store(array.get(), 0, k, here, *done)
     t.ret()
     return t
 
 
-class _Candidates:
-    """Up to `most` items in an array, the k first of what was seen among them."""
+def _sorted(steps: Steps, array: Value, arrays: tuple[Value, Value], many: Value, counts: Value) -> Value:
+    """Sort the items of one of two arrays, by whichever way suits; gives the array they are in."""
+    t = steps.t
+    other = t.select(t.compare("icmp eq", array, arrays[0]), arrays[1], arrays[0])
+    done = t.variable(other)
+    few = t.lt(many, SHORT + 1)
+    with t.when(few):
+        steps.ranks(array, other, many)
+    with t.when(t.op("xor", few, TRUE)):
+        done.set(steps.sort(array, other, many, counts, counted=False))
+    return done.get()
 
-    def __init__(self, t: Kernel, steps: Steps, k: Value, most: Value, arrays: tuple[Value, Value], counts: Value) -> None:
-        self.t, self.steps, self.k, self.most, self.arrays, self.counts = t, steps, k, most, arrays, counts
-        self.array, self.many = t.variable(arrays[0]), t.variable(most)
-        self.limit = t.variable(constant(steps.order.key_type, 0))
-        self.sort()
 
-    def sort(self) -> None:
-        """Keep the k first. An element that comes later must be before the last of them."""
-        t, items = self.t, self.steps.items
-        array, many = self.array.get(), self.many.get()
-        a, b = self.arrays
-        other = t.select(t.compare("icmp eq", array, a), b, a)
-        few = t.lt(many, SHORT + 1)
-        with t.when(few):
-            self.steps.ranks(array, other, many)
-            self.array.set(other)
-        with t.when(t.op("xor", few, TRUE)):
-            self.array.set(self.steps.sort(array, other, many, self.counts, counted=False))
-        self.many.set(self.k)
-        self.limit.set(items.key(t, items.get(t, self.array.get(), t.sub(self.k, 1))))
+def _collect(
+    steps: Steps, x: Value, candidates: tuple[Value, Variable, Value], seen: Variable, n: Value, k: Value
+) -> None:
+    """Go on from `seen`, adding what comes before the k-th candidate, until they are too many or a while has passed."""
+    t, order, items = steps.t, steps.order, steps.items
+    array, many, most = candidates
+    limit = items.key(t, items.get(t, array, t.sub(k, 1)))
+    end = t.min(t.add(seen.get(), POLL), n)
 
-    def consider(self, x: Value, i: Value, lanes: int) -> None:
-        t, order = self.t, self.steps.order
-        kind = vector(order.raw, lanes)
-        key, _ = order.key(t, t.load(kind, t.at(x, order.raw, i), order.dtype.itemsize))
-        before = t.compare("icmp ult", key, t.splat(self.limit.get(), lanes))
-        found = before if lanes == 1 else t.compare("icmp ne", t.convert("bitcast", before, f"i{lanes}"), Value(f"i{lanes}", "0"))
-        with t.seldom(found):
-            with t.when(t.lt(self.most, t.add(self.many.get(), lanes))):
-                self.sort()
-            with t.loop(i, t.add(i, lanes)) as j:
-                one, _ = order.key(t, self.steps.element(x, j))
-                self.steps.items.put(t, self.steps.items.make(t, one, j), self.array.get(), self.many.get())
-                passes = t.compare("icmp ult", one, self.limit.get())
-                self.many.set(t.add(self.many.get(), t.convert("zext", passes, "i64")))
+    def add(i: Value) -> None:
+        key, _ = order.key(t, steps.element(x, i))
+        items.put(t, items.make(t, key, i), array, many.get())  # stays only where the next one goes behind it
+        many.set(t.add(many.get(), t.convert("zext", t.compare("icmp ult", key, limit), "i64")))
+
+    with t.endless() as leave:
+        i = seen.get()
+        after = t.add(i, LANES)
+        leave(t.lt(end, after))
+        leave(t.lt(most, t.add(many.get(), LANES)))
+        kind = vector(order.raw, LANES)
+        keys, _ = order.key(t, t.load(kind, t.at(x, order.raw, i), order.dtype.itemsize))
+        before = t.compare("icmp ult", keys, t.splat(limit, LANES))
+        bits = t.convert("bitcast", before, f"i{LANES}")
+        with t.seldom(t.compare("icmp ne", bits, Value(bits.type, "0"))), t.loop(i, after) as j:
+            add(j)
+        seen.set(after)
+    with t.when(t.lt(end, t.add(seen.get(), LANES))), t.loop(seen.get(), end) as i:
+        with t.when(t.lt(many.get(), most)):
+            add(i)
+            seen.set(t.add(i, 1))

@@ -214,3 +214,20 @@ softplus_scaled = real(
     spans=((-3, 3), (0.5, 2), (20, 30)),
     doc="softplus(beta * x) / beta, and x where beta * x is above a bound.",
 )
+
+
+@composite("gated_grad")
+def gated_grad(g: Value, a: Value, b: Value) -> Value:
+    """The cotangent of the gate: g * a * sigmoid(b) * (1 - sigmoid(b))."""
+    p = sigmoid(widened(b))
+    return narrowed(widened(g) * widened(a) * (p * (1.0 - p)), b)
+
+
+gated = real(
+    "gated",
+    lambda a, b: a * m.sigmoid(b),
+    lambda g, y, a, b: g * sigmoid(b),
+    lambda g, y, a, b: gated_grad(g, a, b),
+    reference=lambda a, b: a / (1 + np.exp(-b)),
+    doc="a * sigmoid(b).",
+)

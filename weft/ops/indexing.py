@@ -1,4 +1,4 @@
-"""Reading and writing by integer tensors: take, take_along_axis, and their transposes, the scatters.
+"""Reading and writing rows by integer tensors: take and its transposes.
 
 Indices may be of any integer dtype; negative ones count from the end. One out of range is an error that names it, raised by
 the kernel. Writes happen in index order: sums are reproducible, and of several assignments to one place the last one stays.
@@ -16,13 +16,14 @@ from weft.errors import DTypeError, IndexRangeError, ShapeError
 from weft.ops.creation import arange, zeros
 from weft.ops.define import Op, Value, register
 from weft.ops.elementwise import equal, where
-from weft.ops.movement import broadcast_to, reshape
+from weft.ops.movement import reshape
 from weft.ops.samples import Sample, array
+from weft.ops.scalar import select
 from weft.types import Shape, TensorType
-from weft.types.dtype import DTYPES, bool_, float32, int64
+from weft.types.dtype import DTYPES, float32, int64
 
 
-def _check_index(place: str, index: TensorType) -> None:
+def check_index(place: str, index: TensorType) -> None:
     if not index.dtype.is_int:
         raise DTypeError(place, expected="integer indices", got=index.dtype.name)
 
@@ -32,7 +33,7 @@ def _check_axis(place: str, t: TensorType, axis: int) -> None:
         raise ShapeError(place, expected=f"an axis of {t}", got=str(axis))
 
 
-def _not_empty(place: str, n: Any, index: TensorType, axis: int) -> None:
+def not_empty(place: str, n: Any, index: TensorType, axis: int) -> None:
     if n == 0 and index.size:
         raise IndexRangeError(place, expected=f"no indices into axis {axis} of size 0", got=f"{index.size} of them")
 
@@ -42,19 +43,19 @@ def _not_empty(place: str, n: Any, index: TensorType, axis: int) -> None:
 
 def _take_type(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
     _check_axis("take", x, axis)
-    _check_index("take", index)
-    _not_empty("take", x.shape[axis], index, axis)
+    check_index("take", index)
+    not_empty("take", x.shape[axis], index, axis)
     return TensorType((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), x.dtype)
 
 
 def _rows_type(place: str, shape: Shape, index: TensorType, source: TensorType, axis: int) -> None:
-    _check_index(place, index)
+    check_index(place, index)
     if not 0 <= axis < len(shape):
         raise ShapeError(place, expected=f"an axis of {shape}", got=str(axis))
     wanted = (*shape[:axis], *index.shape, *shape[axis + 1 :])
     if index.ndim != 1 or source.shape != wanted:
         raise ShapeError(place, expected=f"a 1-D index and a source of shape {wanted}", got=f"{index} and {source}")
-    _not_empty(place, shape[axis], index, axis)
+    not_empty(place, shape[axis], index, axis)
 
 
 def _row_sum_type(index: TensorType, source: TensorType, *, shape: Shape, axis: int) -> TensorType:
@@ -64,11 +65,11 @@ def _row_sum_type(index: TensorType, source: TensorType, *, shape: Shape, axis: 
 
 def _based_rows_type(place: str, x: TensorType, index: TensorType, source: TensorType, *, axis: int) -> TensorType:
     _rows_type(place, x.shape, index, source, axis)
-    _same_dtype(place, x, source)
+    same_dtype(place, x, source)
     return x
 
 
-def _same_dtype(place: str, x: TensorType, source: TensorType) -> None:
+def same_dtype(place: str, x: TensorType, source: TensorType) -> None:
     if x.dtype is not source.dtype:
         raise DTypeError(place, expected=f"a source of {x.dtype.name}", got=source.dtype.name, hint="convert with .astype()")
 
@@ -134,7 +135,7 @@ def _written(at: Any, out: Any, index: Any, source: Any, axis: int) -> Any:
     return out
 
 
-def _set(out: Any, place: Any, source: Any) -> None:
+def assign(out: Any, place: Any, source: Any) -> None:
     out[place] = source
 
 
@@ -144,134 +145,60 @@ take = register(
        doc="The rows along an axis that an integer tensor of any shape names.")
 )  # fmt: skip
 row_sum = register(
-    Op("row_sum", _row_sum_type, extern="row_sum", dense=True, samples=partial(_row_samples, False),
+    Op("row_sum", _row_sum_type, extern="scatter_sum", dense=True, samples=partial(_row_samples, False),
        vjp=lambda g, y, index, source, *, shape, axis: (None, lambda: take(g, index, axis=axis)),
        reference=lambda index, source, *, shape, axis: _written(
            np.add.at, np.zeros(shape, source.dtype), index, source, axis),
        doc="Rows added up at the places an index names, on zeros: the transpose of take.")
 )  # fmt: skip
 row_add = register(
-    Op("row_add", partial(_based_rows_type, "row_add"), extern="row_add", dense=True,
+    Op("row_add", partial(_based_rows_type, "row_add"), extern="scatter_add", dense=True,
        samples=partial(_row_samples, True),
        vjp=lambda g, y, x, index, source, *, axis: (g, None, lambda: take(g, index, axis=axis)),
        reference=lambda x, index, source, *, axis: _written(np.add.at, x, index, source, axis),
        doc="Rows added at the places an index names.")
 )  # fmt: skip
 row_assign = register(
-    Op("row_assign", partial(_based_rows_type, "row_assign"), extern="row_assign", dense=True,
+    Op("row_assign", partial(_based_rows_type, "row_assign"), extern="scatter_assign", dense=True,
        samples=partial(_row_samples, True), vjp=_row_assign_vjp,
-       reference=lambda x, index, source, *, axis: _written(_set, x, index, source, axis),
+       reference=lambda x, index, source, *, axis: _written(assign, x, index, source, axis),
        doc="Rows replaced at the places an index names.")
-)  # fmt: skip
-
-
-# elements: an index of the source's shape says where along the axis each one is
-
-
-def _along_shape(place: str, shape: Shape, index: TensorType, axis: int) -> None:
-    _check_index(place, index)
-    if not 0 <= axis < len(shape):
-        raise ShapeError(place, expected=f"an axis of {shape}", got=str(axis))
-    rest = (*shape[:axis], *shape[axis + 1 :])
-    if index.ndim != len(shape) or (*index.shape[:axis], *index.shape[axis + 1 :]) != rest:
-        raise ShapeError(place, expected=f"indices of shape {shape} except along axis {axis}", got=str(index))
-    _not_empty(place, shape[axis], index, axis)
-
-
-def _along_type(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
-    _along_shape("take_along_axis", x.shape, index, axis)
-    return TensorType(index.shape, x.dtype)
-
-
-def _scatter_shapes(place: str, shape: Shape, index: TensorType, source: TensorType, axis: int) -> None:
-    _along_shape(place, shape, index, axis)
-    if source.shape != index.shape:
-        raise ShapeError(place, expected=f"a source of the indices' shape {index.shape}", got=str(source))
-
-
-def _scatter_sum_type(index: TensorType, source: TensorType, *, shape: Shape, axis: int) -> TensorType:
-    _scatter_shapes("scatter_sum", shape, index, source, axis)
-    return TensorType(shape, source.dtype)
-
-
-def _scatter_type(place: str, x: TensorType, index: TensorType, source: TensorType, *, axis: int) -> TensorType:
-    _scatter_shapes(place, x.shape, index, source, axis)
-    _same_dtype(place, x, source)
-    return x
-
-
-def _scatter_vjp(g: Value, y: Value, x: Value, index: Value, source: Value, *, axis: int) -> tuple[Any, ...]:
-    def of_source() -> Value:
-        shape = index.type.shape
-        order = arange(0, 1, size=shape[axis], dtype=int64)
-        order = reshape(order, shape=(order.type.size, *[1] * (len(shape) - axis - 1)))
-        order = broadcast_to(order, shape=shape)
-        last = scatter(zeros(TensorType(x.type.shape, int64)), index, order, axis=axis)
-        return where(equal(take_along_axis(last, index, axis=axis), order), take_along_axis(g, index, axis=axis), 0.0)  # type: ignore[no-any-return]
-
-    return (lambda: scatter(g, index, zeros(source.type), axis=axis)), None, of_source
-
-
-def _along_samples(based: bool | None) -> Iterator[Sample]:
-    rng = np.random.default_rng(0)
-    for shape, axis, k in [((4, 5), 0, 3), ((4, 5), 1, 7), ((2, 4, 3), 1, 2), ((6,), 0, 4), ((3, 0), 0, 2)]:
-        index = rng.integers(-shape[axis], shape[axis], (*shape[:axis], k, *shape[axis + 1 :]))
-        x, source = array(shape, float32), array(index.shape, float32, seed=1)
-        given = {None: (x, index), True: (x, index, source), False: (index, source)}[based]
-        yield Sample(given, {"axis": axis} if based is not False else {"shape": shape, "axis": axis})
-    x, source = array((3, 2), float32), array((1, 2), float32)
-    for index, error in ((np.array([[0, 3]]), IndexRangeError), (np.array([[0, 0, 0]]), ShapeError)):
-        given = {None: (x, index), True: (x, index, source), False: (index, source)}[based]
-        yield Sample(given, {"axis": 0} if based is not False else {"shape": (3, 2), "axis": 0}, error)
-
-
-def _scattered(at: Any, out: Any, index: Any, source: Any, axis: int) -> Any:
-    out = np.array(out)
-    place = list(np.indices(index.shape, sparse=True))
-    place[axis] = index
-    at(out, tuple(place), source)
-    return out
-
-
-take_along_axis = register(
-    Op("take_along_axis", _along_type, extern="take_along_axis", dense=True, onnx="GatherElements",
-       samples=partial(_along_samples, None),
-       vjp=lambda g, y, x, index, *, axis: (lambda: scatter_sum(index, g, shape=x.type.shape, axis=axis), None),
-       reference=lambda x, index, *, axis: np.take_along_axis(x, index, axis),
-       doc="One element for each index, along an axis.")
-)  # fmt: skip
-scatter_sum = register(
-    Op("scatter_sum", _scatter_sum_type, extern="scatter_sum", dense=True, samples=partial(_along_samples, False),
-       vjp=lambda g, y, index, source, *, shape, axis: (None, lambda: take_along_axis(g, index, axis=axis)),
-       reference=lambda index, source, *, shape, axis: _scattered(
-           np.add.at, np.zeros(shape, source.dtype), index, source, axis),
-       doc="Elements added up at the places indices name, on zeros: the transpose of take_along_axis.")
-)  # fmt: skip
-scatter_add = register(
-    Op("scatter_add", partial(_scatter_type, "scatter_add"), extern="scatter_add", dense=True,
-       samples=partial(_along_samples, True),
-       vjp=lambda g, y, x, index, source, *, axis: (g, None, lambda: take_along_axis(g, index, axis=axis)),
-       reference=lambda x, index, source, *, axis: _scattered(np.add.at, x, index, source, axis),
-       doc="Elements added at the places indices name along an axis.")
-)  # fmt: skip
-scatter = register(
-    Op("scatter", partial(_scatter_type, "scatter"), extern="scatter", dense=True, onnx="ScatterElements",
-       samples=partial(_along_samples, True), vjp=_scatter_vjp,
-       reference=lambda x, index, source, *, axis: _scattered(_set, x, index, source, axis),
-       doc="Elements replaced at the places indices name along an axis.")
 )  # fmt: skip
 
 
 # several indices into one
 
 
-def _ravel_index_type(*ts: TensorType, sizes: tuple[int, ...]) -> TensorType:
+def _ravel_type(*ts: TensorType, sizes: tuple[int, ...]) -> TensorType:
     for t in ts:
-        _check_index("ravel_index", t)
-    shape = ts[0].shape
-    if len(ts) != len(sizes) or any(t.shape != shape for t in ts):
+        check_index("ravel_index", t)
+    if len(ts) != len(sizes) or not ts or any(t.shape != ts[0].shape for t in ts):
         raise ShapeError("ravel_index", expected=f"{len(sizes)} indices of one shape", got=", ".join(map(str, ts)))
-    return TensorType(shape, int64)
+    return TensorType(ts[0].shape, int64)
 
 
-__all__ = ["bool_", "row_add", "row_assign", "row_sum", "scatter", "scatter_add", "scatter_sum", "take", "take_along_axis"]
+def _ravel_at(i: Any, *xs: Any, sizes: tuple[int, ...]) -> Any:
+    """An index out of range makes the whole one out of range."""
+    whole, fine = None, None
+    for x, n in zip(xs, sizes, strict=True):
+        given = x(i).cast(int64)
+        front = given if x.dtype.kind == "u" else select(given < 0, given + n, given)
+        ok = (front >= 0) & (front < n)
+        whole = front if whole is None else whole * n + front
+        fine = ok if fine is None else fine & ok
+    return select(fine, whole, -(2**63))  # type: ignore[arg-type]
+
+
+def _ravel_samples() -> Iterator[Sample]:
+    yield Sample((np.array([0, 1, -1]), np.array([3, -4, 0], np.int8)), {"sizes": (2, 4)})
+    yield Sample((np.array([[5]]), np.array([[1]]), np.array([[0]])), {"sizes": (6, 2, 1)})
+    yield Sample((np.array([0, 1]), np.array([0])), {"sizes": (2, 4)}, ShapeError)
+    yield Sample((np.array([0.0]), np.array([0])), {"sizes": (2, 4)}, DTypeError)
+
+
+ravel_index = register(
+    Op("ravel_index", _ravel_type, at=_ravel_at, samples=_ravel_samples,
+       reference=lambda *xs, sizes: np.ravel_multi_index(
+           tuple(np.where(x < 0, x + n, x) for x, n in zip(xs, sizes, strict=True)), sizes),
+       doc="Indices into several axes as one index into those axes joined.")
+)  # fmt: skip

@@ -18,7 +18,7 @@ from weft.ops.elementwise import exp, isfinite, log, rsqrt, where
 from weft.ops.makers import composite, like
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest
-from weft.ops.reduction import narrowed, restore, widened
+from weft.ops.reduction import folded_shape, narrowed, restore, widened
 from weft.ops.reduction import sum as total
 from weft.ops.samples import Sample, array
 from weft.types.dtype import DTYPES, float32, float64, int32
@@ -132,7 +132,7 @@ def logsumexp(x: Value, *, axes: Axes, keepdims: bool) -> Value:
     top = largest(w, axes=axes, keepdims=True)
     top = where(isfinite(top), top, 0.0)
     out = log(total(exp(w - top), axes=axes, keepdims=True)) + top
-    return narrowed(out if keepdims else total(out, axes=axes, keepdims=False), x)
+    return narrowed(reshape(out, shape=folded_shape(x.type.shape, axes, keepdims)), x)
 
 
 # normalisation over the last axis
@@ -275,12 +275,12 @@ def rms_norm(x: Value, *weight: Value, eps: float) -> Value:
 # over groups of channels
 
 
-def _per_channel(p: Value, x: Value) -> Value:
+def per_channel(p: Value, x: Value) -> Value:
     """A vector of one number a channel, shaped to meet x (N, C, …)."""
     return reshape(widened(p), shape=(p.type.shape[0], *(1,) * (x.type.ndim - 2)))  # type: ignore[no-any-return]
 
 
-def _check_channels(place: str, x: Value, params: tuple[Value, ...]) -> None:
+def check_channels(place: str, x: Value, params: tuple[Value, ...]) -> None:
     _require_float(place, x, *params)
     if x.type.ndim < 2:
         raise ShapeError(place, expected="an operand (N, C, …)", got=str(x.type))
@@ -309,7 +309,7 @@ def _group_reference(x: Any, *params: Any, groups: int, eps: float) -> Any:
 @composite("group_norm", reference=_group_reference, samples=_group_samples)
 def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
     """Groups of channels of each example brought to mean 0 and variance 1, then scaled and shifted per channel."""
-    _check_channels("group_norm", x, params)
+    check_channels("group_norm", x, params)
     n, channels = x.type.shape[:2]
     if groups < 1 or channels % groups:  # type: ignore[operator]
         raise ShapeError("group_norm", expected=f"a number of groups that divides {channels}", got=str(groups))
@@ -317,7 +317,7 @@ def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
     d, r = _centred(reshape(widened(x), shape=(n, groups, width)), eps)
     out = reshape(d * r, shape=x.type.shape)
     if params:
-        out = out * _per_channel(params[0], x)
+        out = out * per_channel(params[0], x)
     if params[1:]:
-        out = out + _per_channel(params[1], x)
+        out = out + per_channel(params[1], x)
     return narrowed(out, x)

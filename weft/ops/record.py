@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from weft.ir import Function
-from weft.ops.define import Type, Types, Value, constant, installed, placeholder, result
+from weft.ops.define import Op, Type, Types, Value, constant, installed, placeholder, result
 from weft.types import TensorType
 
 
@@ -18,8 +19,8 @@ def record(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dic
     return Function(name, tuple(x.data for x in xs), tuple(o.data for o in outs))  # type: ignore[misc]
 
 
-def replay(f: Function, xs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Call the ops of `f` again, on other values."""
+def replay(f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda op: op) -> tuple[Any, ...]:
+    """Call the ops of `f` again, on other values; `call` may say what to call in an op's place."""
     env: dict[Any, Any] = dict(zip(f.params, xs, strict=True))
     for n in f.order:
         if n.op is constant:
@@ -28,8 +29,20 @@ def replay(f: Function, xs: tuple[Any, ...]) -> tuple[Any, ...]:
         elif n.op is result:
             env[n] = env[n.inputs[0]][n.attr("position")]
         else:
-            env[n] = n.op(*(env[i] for i in n.inputs), **dict(n.attrs))  # type: ignore[operator]
+            env[n] = call(n.op)(*(env[i] for i in n.inputs), **dict(n.attrs))  # type: ignore[arg-type]
     return tuple(env[r] for r in f.results)
+
+
+def expanded(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dict[str, Any]) -> Function:
+    """The graph of `f` with every composite in it replaced by its body, to the bottom."""
+    found = record(name, f, types, attrs)
+    while any(n.op.body for n in found.order):  # type: ignore[attr-defined]
+        found = record(name, partial(_expand_once, found), types, {})
+    return found
+
+
+def _expand_once(f: Function, *xs: Any) -> tuple[Any, ...]:
+    return replay(f, xs, lambda op: op.body or op)
 
 
 def infer_body(body: Callable[..., Any]) -> Callable[..., Types]:

@@ -7,22 +7,59 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ops.define import Types
+from weft.schedule.concat import plan_concat
 from weft.schedule.gather import plan_take, plan_take_along_axis
 from weft.schedule.launch import Launch
+from weft.schedule.scan import plan_scan
+from weft.schedule.scatter import plan_scatter
+from weft.schedule.sort import plan_sort, plan_topk
 
 Layouts = tuple[Layout, ...]
-Planner = Callable[[Any, dict[str, Any], Types, int], Launch]
+Attrs = dict[str, Any]
+Planner = Callable[[Any, Attrs, Types, int], Launch]
 
 
-def _take(xs: Layouts, attrs: dict[str, Any], out: Types, threads: int) -> Launch:
-    return plan_take(xs[0], xs[1], attrs["axis"])
+def _scatter_on_zeros(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+    index, source = xs
+    return plan_scatter(attrs["shape"], index, source, attrs["axis"], "add")
 
 
-def _take_along_axis(xs: Layouts, attrs: dict[str, Any], out: Types, threads: int) -> Launch:
-    return plan_take_along_axis(xs[0], xs[1], attrs["axis"])
+def _scatter(op: str) -> Planner:
+    def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+        base, index, source = xs
+        return plan_scatter(base.type.shape, index, source, attrs["axis"], op, base=base)  # type: ignore[arg-type]
+
+    return plan
+
+
+def _scan(op: str) -> Planner:
+    def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+        several = isinstance(out, tuple)
+        dtype = None if several else out.dtype  # type: ignore[union-attr]
+        return plan_scan(xs[0], attrs["axis"], op, dtype=dtype, reverse=attrs.get("reverse", False), indices=several)
+
+    return plan
+
+
+def _sort(values: bool) -> Planner:
+    def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+        return plan_sort(xs[0], descending=attrs["descending"], values=values, indices=not values)
+
+    return plan
 
 
 EXTERNS: dict[str, Planner] = {
-    "take": _take,
-    "take_along_axis": _take_along_axis,
+    "take": lambda xs, attrs, out, threads: plan_take(xs[0], xs[1], attrs["axis"]),
+    "take_along_axis": lambda xs, attrs, out, threads: plan_take_along_axis(xs[0], xs[1], attrs["axis"]),
+    "scatter_sum": _scatter_on_zeros,
+    "scatter_add": _scatter("add"),
+    "scatter_assign": _scatter("assign"),
+    "concat": lambda xs, attrs, out, threads: plan_concat(xs, attrs["axis"]),
+    "cumulative_sum": _scan("add"),
+    "cumulative_prod": _scan("mul"),
+    "cumulative_max": _scan("max"),
+    "cumulative_min": _scan("min"),
+    "sort": _sort(values=True),
+    "argsort": _sort(values=False),
+    "topk": lambda xs, attrs, out, threads: plan_topk(xs[0], attrs["k"], largest=attrs["largest"]),
 }

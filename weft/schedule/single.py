@@ -11,6 +11,7 @@ from weft.ops.scalar import Scalar, input_
 from weft.schedule.at import plan_at
 from weft.schedule.contract import plan_contract
 from weft.schedule.extern_table import EXTERNS
+from weft.schedule.fuse import plan_composite
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
@@ -43,7 +44,7 @@ def plan_single(
         spec = op.contract(*types, **attrs)
         a, b = (broadcast_labels(spec, x, types) for x in ((spec.a, layouts[0]), (spec.b, layouts[1])))
         return plan_contract(a, b, spec, machine.threads, machine.vector)
-    return None
+    return plan_composite(op, types, layouts, attrs, machine)
 
 
 def broadcast_labels(spec: Contraction, operand: tuple[Any, Any], types: tuple[Any, ...]) -> Layout:

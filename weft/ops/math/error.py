@@ -121,7 +121,7 @@ def erfc(x: Scalar) -> Scalar:
 
 
 def erfinv(x: Scalar) -> Scalar:
-    """The y with erf(y) = x. A polynomial; in float64, followed by a step of Halley's method."""
+    """The y with erf(y) = x. A polynomial; in float64, followed by three terms of the inverse series there."""
     v = x.cast(float64)
     size = abs(v)
     w = -log((1.0 - size) * (1.0 + size))
@@ -132,10 +132,9 @@ def erfinv(x: Scalar) -> Scalar:
     if x.dtype is float64:
         e = _exp_of_square(at_most(y, 7.0), 1.0)
         e_y = e.round(e.mantissa.high)
-        h = _h(y)
         inner = fma(y, horner(y * y, _NEAR[float64]), y - size) * e_y  # (erf(y) - x) e**y**2
-        outer = fma(1.0 - size, e_y, -((h.high) / fma(y, 2.0, 1.0)))
+        outer = fma(1.0 - size, e_y, -(_h(y).high / fma(y, 2.0, 1.0)))
         d = select(y < 0.9, inner, outer) * _HALF_ROOT_PI
-        y = y - d * fma(-y, d, 1.0)
+        y = y - d * fma(d, fma(d, fma(y * y, 4 / 3, 1 / 3), -y), 1.0)
     y = select(size < 1.0, y, select(size.eq(1.0), INF, v.like(NAN)))
     return copysign(y, v).cast(x.dtype)

@@ -1,0 +1,313 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.ops import activation as ops
+from weft.ops import elementwise as ew
+from weft.ops.movement import reshape, slice_
+from weft.ops.normalization import log_softmax as log_softmax_op
+from weft.ops.normalization import logsumexp as logsumexp_op
+from weft.ops.normalization import softmax as softmax_op
+from weft.tensor.arguments import flag, floating, value
+from weft.tensor.dtypes import astype
+from weft.types import normalize_axes, normalize_axis
+
+
+def relu(input: Any) -> Any:
+    """x where it is positive, else 0.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.relu(wf.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return ew.relu(input)
+
+
+def relu6(input: Any) -> Any:
+    """x kept between 0 and 6.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.relu6(wf.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """x kept between two bounds.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.hardtanh(wf.tensor([-2.0, 0.5, 2.0]))
+    tensor([-1. ,  0.5,  1. ])
+    """
+    return ew.clip(value(input), min_val, max_val)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
+    """x where it is positive, else negative_slope * x.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.leaky_relu(wf.tensor([-1.0, 2.0]), 0.25)
+    tensor([-0.25,  2.  ])
+    """
+    return ops.leaky_relu(input, negative_slope)
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """leaky_relu with a slope that is learnt: one number, or one per channel of x (N, C, …).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.prelu(wf.tensor([[-1.0, 2.0], [-2.0, -4.0]]), wf.tensor([0.5, 0.25]))
+    tensor([[-0.5,  2. ],
+            [-1. , -1. ]])
+    """
+    x, w = floating(input, "prelu"), floating(weight, "prelu")
+    channels = x.type.shape[1] if x.type.ndim > 1 else 1
+    if w.type.ndim > 1 or w.type.size not in (1, channels):
+        raise ShapeError("prelu", expected=f"1 or {channels} slopes", got=str(w.type))
+    if w.type.size != 1:
+        w = reshape(w, shape=(channels, *(1,) * (x.type.ndim - 2)))
+    return ops.leaky_relu(x, w)
+
+
+def elu(input: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, else alpha * (exp(x) - 1).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.elu(wf.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.    ])
+    """
+    return ops.elu(input, alpha)
+
+
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.celu(wf.tensor([-1.0, 2.0]), alpha=2.0)
+    tensor([-0.7869,  2.    ])
+    """
+    if alpha == 0:
+        raise ShapeError("celu", expected="an alpha other than 0", got="0")
+    return ops.celu(input, alpha)
+
+
+def selu(input: Any) -> Any:
+    """elu, scaled so that activations keep mean 0 and variance 1.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.selu(wf.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
+    return ops.selu(input)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """x times the normal distribution function of x; with approximate="tanh", of a tanh near it.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.gelu(wf.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
+    if approximate not in ("none", "tanh"):
+        raise DTypeError("gelu", expected="approximate 'none' or 'tanh'", got=repr(approximate))
+    return ew.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
+
+
+def silu(input: Any) -> Any:
+    """x * sigmoid(x).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.silu(wf.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
+    return ew.silu(input)
+
+
+def mish(input: Any) -> Any:
+    """x * tanh(softplus(x)).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.mish(wf.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.944 ])
+    """
+    return ops.mish(input)
+
+
+def sigmoid(input: Any) -> Any:
+    """1 / (1 + exp(-x)).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.sigmoid(wf.tensor([0.0, 1.0]))
+    tensor([0.5   , 0.7311])
+    """
+    return ew.sigmoid(input)
+
+
+def logsigmoid(input: Any) -> Any:
+    """The logarithm of sigmoid, exact where that is small.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.logsigmoid(wf.tensor([-100.0, 0.0]))
+    tensor([-100.    ,   -0.6931])
+    """
+    return ew.log_sigmoid(input)
+
+
+def tanh(input: Any) -> Any:
+    """The hyperbolic tangent.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.tanh(wf.tensor([0.0, 1.0]))
+    tensor([0.    , 0.7616])
+    """
+    return ew.tanh(input)
+
+
+def hardswish(input: Any) -> Any:
+    """x * clip(x + 3, 0, 6) / 6.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.hardswish(wf.tensor([-4.0, 1.5, 4.0]))
+    tensor([-0.   ,  1.125,  4.   ])
+    """
+    return ops.hardswish(input)
+
+
+def hardsigmoid(input: Any) -> Any:
+    """clip(x + 3, 0, 6) / 6.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.hardsigmoid(wf.tensor([-4.0, 1.5, 4.0]))
+    tensor([0.  , 0.75, 1.  ])
+    """
+    return ops.hardsigmoid(input)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above a threshold.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.softplus(wf.tensor([-1.0, 2.0]))
+    tensor([0.3133, 2.1269])
+    """
+    if beta == 1 and threshold >= 20:  # exact everywhere: nothing to switch over for
+        return ew.softplus(input)
+    return ops.softplus_scaled(input, beta, threshold)
+
+
+def softsign(input: Any) -> Any:
+    """x / (1 + |x|).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.softsign(wf.tensor([-1.0, 3.0]))
+    tensor([-0.5 ,  0.75])
+    """
+    return ops.softsign(input)
+
+
+def tanhshrink(input: Any) -> Any:
+    """x - tanh(x).
+
+    >>> import weft as wf
+    >>> wf.nn.functional.tanhshrink(wf.tensor([0.0, 1.0]))
+    tensor([0.    , 0.2384])
+    """
+    return ops.tanhshrink(input)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x moved towards zero by lambd.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.softshrink(wf.tensor([-1.0, 0.25, 2.0]))
+    tensor([-0.5,  0. ,  1.5])
+    """
+    if lambd < 0:
+        raise ShapeError("softshrink", expected="a lambd of 0 or more", got=str(lambd))
+    return ops.softshrink(input, lambd)
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x where it is further from zero than lambd, else 0.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.hardshrink(wf.tensor([-1.0, 0.25, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+    return ops.hardshrink(input, lambd)
+
+
+def threshold(input: Any, threshold: float, value: float) -> Any:
+    """x where it is above a threshold, else another value.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.threshold(wf.tensor([-1.0, 2.0]), 0.5, 9.0)
+    tensor([9., 2.])
+    """
+    return ops.threshold(input, threshold, value)
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """The first half of an axis times the sigmoid of the second.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.glu(wf.tensor([4.0, 2.0, 0.0, 0.0]))
+    tensor([2., 1.])
+    """
+    x = floating(input, "glu")
+    axis, shape = normalize_axis(dim, x.type.ndim, "glu"), x.type.shape
+    if shape[axis] % 2:  # type: ignore[operator]
+        raise ShapeError("glu", expected="an axis of even size", got=f"{x.type} along {dim}")
+    half = shape[axis] // 2  # type: ignore[operator]
+    sizes = tuple(half if a == axis else n for a, n in enumerate(shape))
+    steps = (1,) * len(shape)
+    a, b = (
+        slice_(x, starts=tuple(k * half if i == axis else 0 for i in range(len(shape))), sizes=sizes, steps=steps)
+        for k in (0, 1)
+    )
+    return ops.gated(a, b)
+
+
+def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along an axis.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.softmax(wf.tensor([0.0, 0.0, 1000.0, 1000.0]))
+    tensor([0. , 0. , 0.5, 0.5])
+    """
+    x = _along(input, dim, dtype, "softmax")
+    return softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "softmax")) if x.type.ndim else ew.exp(x - x)
+
+
+def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+    """The logarithm of softmax, exact where softmax is small.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.log_softmax(wf.tensor([0.0, 1000.0]))
+    tensor([-1000.,     0.])
+    """
+    x = _along(input, dim, dtype, "log_softmax")
+    return log_softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "log_softmax")) if x.type.ndim else x - x
+
+
+def _along(x: Any, dim: Any, dtype: Any, place: str) -> Any:
+    v = floating(x if dtype is None else astype(x, dtype, copy=False), place)
+    if not v.type.ndim:
+        normalize_axis(dim, 1, place)
+    return v
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(x))) over an axis or several, without overflow on the way.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.logsumexp(wf.tensor([1000.0, 1000.0]), 0)
+    tensor(1000.6931)
+    """
+    x = floating(input, "logsumexp")
+    axes = normalize_axes(dim, x.type.ndim, "logsumexp")
+    return logsumexp_op(x, axes=axes, keepdims=flag(keepdim, "logsumexp"))

@@ -1,0 +1,291 @@
+"""Windows that slide over the last axes: sums, largest elements, and where these are.
+
+A window's element t at place o lies at o * stride + t * dilation - offset of its axis; beyond the edges there is nothing.
+Taps are unrolled in the rules, strides and offsets are parameters of the kernel. Conditions are said of o alone, so that a
+row falls into two edges and a middle without conditions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from weft.errors import DTypeError, ShapeError
+from weft.ops import scalar as s
+from weft.ops.define import Op, Value, register
+from weft.ops.makers import composite
+from weft.ops.movement import permute_dims, reshape, slice_
+from weft.ops.samples import Sample, array
+from weft.ops.scalar import Scalar
+from weft.ops.scatter import scatter_sum
+from weft.types import TensorType
+from weft.types.dtype import float32, float64, int32, int64
+
+Ints = tuple[int, ...]
+
+#: taps that one kernel unrolls at most
+TAPS = 64
+
+
+def _window_type(place: str, t: Any, kernel: Ints, sizes: Ints) -> TensorType:
+    if t.dtype.kind == "b":
+        raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
+    if t.ndim < len(kernel):
+        raise ShapeError(place, expected=f"at least {len(kernel)} axes", got=str(t))
+    return TensorType((*t.shape[: t.ndim - len(kernel)], *sizes), t.dtype)
+
+
+def _taps(place: Any, shape: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints) -> Iterator[Any]:
+    """The coordinates of each tap, and whether they are inside."""
+    axes = []
+    for o, n, k, step, off, d in zip(place, shape, kernel, stride, offset, dilation, strict=True):
+        one = []
+        for t in range(k):
+            zero = s.const(0, int64) + off - s.const(t, int64) * d  # o * step is at least this inside
+            first, last = -(-zero // step), (zero + n - 1) // step
+            one.append((o * step - zero, (o >= first) & (o <= last)))
+        axes.append(one)
+    for taps in itertools.product(*axes):
+        inside = taps[0][1]
+        for _, ok in taps[1:]:
+            inside = inside & ok
+        yield tuple(c for c, _ in taps), inside
+
+
+def _windows(x: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints, sizes: Ints, fill: float) -> Any:
+    """NumPy: every window of x, its taps flattened on the last axis; `fill` outside."""
+    rank = len(kernel)
+    lead = x.shape[: x.ndim - rank]
+    at = [
+        np.arange(m)[:, None] * st + np.arange(k) * d - off
+        for m, k, st, off, d in zip(sizes, kernel, stride, offset, dilation, strict=True)
+    ]
+    flat, inside = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)
+    for a, n in zip(at, x.shape[x.ndim - rank :], strict=True):
+        flat = (flat[:, None, :, None] * n + a[None, :, None, :]).reshape(len(flat) * len(a), -1)
+        ok = (a >= 0) & (a < n)
+        inside = (inside[:, None, :, None] & ok[None, :, None, :]).reshape(len(flat), -1)
+    planes = x.reshape(*lead, -1)
+    out = np.where(inside, planes[..., np.where(inside, flat, 0)], np.asarray(fill, x.dtype))
+    return out.reshape(*lead, *sizes, -1), np.where(inside, flat, -1).reshape(*sizes, -1)
+
+
+def _samples() -> Iterator[Sample]:
+    x = array((2, 3, 7, 6), float32)
+    one = {"kernel": (2, 3), "stride": (1, 1), "offset": (0, 0), "sizes": (6, 4)}
+    yield Sample((x,), one)
+    yield Sample((x,), one | {"stride": (2, 2), "offset": (1, 1), "sizes": (4, 3)})
+    yield Sample((x,), one | {"kernel": (3, 3), "stride": (3, 1), "offset": (1, 1), "sizes": (3, 6)})
+    yield Sample((x,), one | {"stride": (4, 5), "sizes": (2, 1)})
+    yield Sample((array((3, 40), float64),), {"kernel": (5,), "stride": (2,), "offset": (2,), "sizes": (20,)})
+    yield Sample((array((2, 0, 4), float32),), {"kernel": (2,), "stride": (2,), "offset": (0,), "sizes": (2,)})
+
+
+def _dilated_samples() -> Iterator[Sample]:
+    for sample in _samples():
+        rank = len(sample.attrs["kernel"])
+        yield Sample(sample.args, sample.attrs | {"dilation": (1,) * rank})
+    attrs = {"kernel": (3,), "stride": (2,), "offset": (1,), "sizes": (7,), "dilation": (2,)}
+    yield Sample((array((2, 18), float32),), attrs)
+    yield Sample((array((2, 18), int32),), attrs)
+
+
+# sums
+
+
+def _sum_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Scalar:
+    rank, acc = len(kernel), None
+    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, (1,) * rank):
+        v = x((*i[: len(i) - rank], *at), where=inside, otherwise=0).cast(x.dtype.compute)
+        acc = v if acc is None else acc + v
+    return acc  # type: ignore[return-value]
+
+
+def _sum_reference(x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Any:
+    return _windows(x, kernel, stride, offset, (1,) * len(kernel), sizes, 0)[0].sum(-1, dtype=x.dtype)
+
+
+window_sum = register(
+    Op(
+        "window_sum",
+        lambda t, *, kernel, stride, offset, sizes: _window_type("window_sum", t, kernel, sizes),
+        at=_sum_at,
+        vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
+            lambda: window_spread(
+                g, kernel=kernel, stride=stride, offset=offset, sizes=x.type.shape[x.type.ndim - len(kernel) :]
+            ),
+        ),
+        reference=_sum_reference,
+        samples=_samples,
+        doc="The sum of each window; taps in row-major order.",
+    )
+)
+
+
+def _phases_at(i: Any, g: Any, *, kernel: Ints, stride: Ints, offset: Ints, counts: Ints) -> Scalar:
+    """At place q * stride + r of the result the taps t = (r + offset) mod stride + m * stride end, of window
+    q + (r + offset) // stride - m."""
+    rank, acc = len(kernel), None
+    lead, phases, places = i[: len(i) - 2 * rank], i[len(i) - 2 * rank : len(i) - rank], i[len(i) - rank :]
+    axes = []
+    for r, q, n, k, step, off in zip(phases, places, g.shape[-rank:], kernel, stride, offset, strict=True):
+        one = []
+        first, lag = (r + off) % step, (r + off) // step
+        for m in range(-(-k // step)):
+            far = lag - m
+            one.append((q + far, (first + step * m < k) & (q >= -far) & (q < n - far)))
+        axes.append(one)
+    for taps in itertools.product(*axes):
+        inside = taps[0][1]
+        for _, ok in taps[1:]:
+            inside = inside & ok
+        v = g((*lead, *(c for c, _ in taps)), where=inside, otherwise=0).cast(g.dtype.compute)
+        acc = v if acc is None else acc + v
+    return acc  # type: ignore[return-value]
+
+
+window_phases = register(
+    Op(
+        "window_phases",
+        lambda t, *, kernel, stride, offset, counts: TensorType(
+            (*t.shape[: t.ndim - len(kernel)], *stride, *counts), t.dtype
+        ),
+        at=_phases_at,
+        doc="The steps of window_spread: what each place r + q * stride is given, with axes for r before those for q.",
+    )
+)
+
+
+def _spread_samples() -> Iterator[Sample]:
+    for sample in _samples():
+        x, a = sample.args[0], sample.attrs
+        rank = len(a["kernel"])
+        g = array((*x.shape[: x.ndim - rank], *a["sizes"]), float64).astype(x.dtype)
+        yield Sample((g,), a | {"sizes": x.shape[x.ndim - rank :]})
+
+
+def _spread_reference(g: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Any:
+    rank = len(kernel)
+    lead, places = g.shape[: g.ndim - rank], g.shape[g.ndim - rank :]
+    blank = np.zeros(sizes, g.dtype)
+    where = _windows(blank, kernel, stride, offset, (1,) * rank, places, 0)[1].reshape(math.prod(places), -1)
+    out = np.zeros((math.prod(lead), math.prod(sizes) + 1), g.dtype)
+    for k, at in enumerate(where):
+        np.add.at(out, (slice(None), at), g.reshape(math.prod(lead), -1)[:, k, None])
+    return out[:, :-1].reshape(*lead, *sizes)
+
+
+@composite(
+    "window_spread",
+    vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
+        lambda: window_sum(
+            g, kernel=kernel, stride=stride, offset=offset, sizes=x.type.shape[x.type.ndim - len(kernel) :]
+        ),
+    ),
+    reference=_spread_reference,
+    samples=_spread_samples,
+)
+def window_spread(g: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Value:
+    """The transpose of window_sum: every element added to all places of its window."""
+    rank, lead = len(kernel), g.type.ndim - len(kernel)
+    counts = tuple(-(-n // step) for n, step in zip(sizes, stride, strict=True))
+    out = window_phases(g, kernel=kernel, stride=stride, offset=offset, counts=counts)
+    order = [*range(lead), *(a for k in range(rank) for a in (lead + rank + k, lead + k))]
+    whole = tuple(n * step for n, step in zip(counts, stride, strict=True))
+    shape = g.type.shape[:lead]
+    if any(step != 1 for step in stride):
+        out = permute_dims(out, axes=tuple(order))
+    out = reshape(out, shape=(*shape, *whole))
+    if whole == tuple(sizes):
+        return out  # type: ignore[no-any-return]
+    return slice_(out, starts=(0,) * out.type.ndim, sizes=(*shape, *sizes), steps=(1,) * out.type.ndim)  # type: ignore[no-any-return]
+
+
+# largest elements
+
+
+def _lowest(d: Any) -> float:
+    return -math.inf if d.is_float else 0 if d.kind == "u" else -(2 ** (d.bits - 1))
+
+
+def _max_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints) -> Scalar:
+    rank, acc, c = len(kernel), None, x.dtype.compute
+    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation):
+        v = x((*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)).cast(c)
+        acc = v if acc is None else s.maximum(acc, v)
+    return acc  # type: ignore[return-value]
+
+
+def _argmax_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints) -> Scalar:
+    """The first of the largest; of NaNs the last, as PyTorch has it."""
+    rank, c = len(kernel), x.dtype.compute
+    best, found = s.const(_lowest(c), c), s.const(-1, int64)
+    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation):
+        v = x((*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)).cast(c)
+        flat = at[0]
+        for n, k in zip(x.shape[len(i) - rank + 1 :], at[1:], strict=True):
+            flat = flat * n + k
+        better = (v > best) | s.isnan(v) if c.is_float else v > best
+        taken = inside & (better | (found < 0))
+        best, found = s.select(taken, v, best), s.select(taken, flat, found)
+    return found
+
+
+def _max_reference(x: Any, *, dilation: Ints, **attrs: Any) -> Any:
+    lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+    return _windows(x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest)[0].max(-1)
+
+
+def _argmax_reference(x: Any, *, dilation: Ints, **attrs: Any) -> Any:
+    lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+    values, at = _windows(x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest)
+    at = np.broadcast_to(at, values.shape)
+    return np.take_along_axis(at, values.argmax(-1)[..., None], -1)[..., 0]
+
+
+def _max_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tuple[Any, ...]:
+    def cotangent() -> Value:
+        where = window_argmax(x, kernel=kernel, **attrs)
+        return unpool(g, where, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[no-any-return]
+
+    return (cotangent,)
+
+
+window_max = register(
+    Op(
+        "window_max",
+        lambda t, *, kernel, stride, offset, sizes, dilation: _window_type("window_max", t, kernel, sizes),
+        at=_max_at,
+        vjp=_max_vjp,
+        reference=_max_reference,
+        samples=_dilated_samples,
+        doc="The largest element of each window; NaN if there is one. The first of the largest has the gradient.",
+    )
+)
+window_argmax = register(
+    Op(
+        "window_argmax",
+        lambda t, *, kernel, stride, offset, sizes, dilation: TensorType(
+            _window_type("window_argmax", t, kernel, sizes).shape, int64
+        ),
+        at=_argmax_at,
+        reference=_argmax_reference,
+        samples=_dilated_samples,
+        doc="Where the largest element of each window is, counted in row-major order over the axes of the windows.",
+    )
+)
+
+
+def unpool(g: Value, where: Value, *, sizes: Ints) -> Value:
+    """Elements put, and where they meet added, at the places `window_argmax` gave; zeros elsewhere."""
+    lead = g.type.shape[: g.type.ndim - len(sizes)]
+    rows, taken = math.prod(lead), math.prod(g.type.shape[len(lead) :])  # type: ignore[arg-type]
+    flat = (rows, taken)
+    out = scatter_sum(
+        reshape(where, shape=flat), reshape(g, shape=flat), shape=(rows, math.prod(sizes)), axis=1
+    )
+    return reshape(out, shape=(*lead, *sizes))  # type: ignore[no-any-return]

@@ -1,0 +1,254 @@
+"""A composite as one kernel: its body read as a map, or as a program over rows.
+
+What it cannot read (a fold over other axes, a gather, a product of matrices) makes it give up, and the composite is run op
+by op: the same bits, only slower.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.buffer import Buffer, Layout
+from weft.buffer.interchange import to_numpy
+from weft.ir import Function, Node
+from weft.ops.define import Op, constant, result
+from weft.ops.movement import alias, broadcast_to, reshape
+from weft.ops.elementwise import copy
+from weft.ops.record import expanded
+from weft.ops.scalar import Scalar, const, input_, param
+from weft.schedule.launch import Launch, Machine
+from weft.schedule.map import plan_map
+from weft.schedule.reduce import accumulator
+from weft.schedule.rows import Fold, Map, RowProgram, plan_rows
+from weft.types import DType, TensorType, result_dtype
+from weft.types.dtype import float64, int64
+
+
+class Unreadable(Exception):
+    """The body says something that no single kernel of these kinds does."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the program: its number, or the Python number it is; and whether it lost its folded axes."""
+
+    number: int
+    shape: tuple[Any, ...]
+    literal: Any = None
+    squeezed: bool = False
+
+
+def plan_composite(
+    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], machine: Machine
+) -> Launch | None:
+    """The composite on operands of these layouts as one launch, or None."""
+    if any(x is None for x in layouts):
+        return None
+    f = expanded(op.name, op.body, types, attrs)  # type: ignore[arg-type]
+    try:
+        if any(_op(n).fold for n in f.order):
+            return _Rows(f).plan([x for x in layouts if x is not None], machine.threads)
+        return _as_map(f, [x for x in layouts if x is not None])
+    except Unreadable:
+        return None
+
+
+def _op(n: Node) -> Op:
+    return n.op  # type: ignore[return-value]
+
+
+def _literal(n: Node) -> Any:
+    """The number a constant node stands for."""
+    value = n.attr("value")
+    if isinstance(value, Buffer):
+        if any(s for s, size in zip(value.layout.strides, value.layout.type.shape, strict=True) if size != 1):
+            raise Unreadable("a constant array")
+        return to_numpy(value).reshape(-1)[0].item() if value.layout.type.size else 0
+    return value
+
+
+def _as_map(f: Function, layouts: Sequence[Layout]) -> Launch:
+    """Elementwise ops only: compose their rules."""
+    env: dict[Node, Scalar | Any] = {p: input_(i, p.type.dtype) for i, p in enumerate(f.params)}
+    for n in f.order:
+        op = _op(n)
+        if op is constant:
+            env[n] = _literal(n) if not isinstance(n.type, TensorType) else const(_literal(n), n.type.dtype)
+        elif op.scalar is not None:
+            env[n] = _apply(n, [env[i] for i in n.inputs])
+        elif op in (alias, copy):
+            env[n] = env[n.inputs[0]]
+        else:
+            raise Unreadable(op.name)
+    outs = [env[r] for r in f.results]
+    shapes = {r.type.shape for r in f.results}
+    if len(shapes) != 1 or any(r in f.params for r in f.results):
+        raise Unreadable("results of several shapes")
+    return plan_map(outs, layouts, TensorType(shapes.pop(), outs[0].dtype))
+
+
+def _apply(n: Node, args: list[Any]) -> Scalar:
+    """The rule of an elementwise op on scalars; Python numbers become what they meet."""
+    meet = result_dtype(*(a.dtype if isinstance(a, Scalar) else type(a) for a in args))
+    ready = [a if isinstance(a, Scalar) else const(a, meet) for a in args]
+    out: Scalar = _op(n).scalar(*ready, **dict(n.attrs))  # type: ignore[misc]
+    return out
+
+
+class _Rows:
+    """A body as steps over rows of a [*rows, n] space."""
+
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        folds = [n for n in f.order if _op(n).fold]
+        self.full = folds[0].inputs[0].type.shape
+        counts = {len(n.attr("axes")) for n in folds}
+        if len(counts) > 1 or not self.full:
+            raise Unreadable("folds over different axes")
+        self.folded = counts.pop()
+        self.trailing = tuple(range(len(self.full) - self.folded, len(self.full)))
+        self.rows: tuple[int, ...] = self.full[: -self.folded]  # type: ignore[assignment]
+        self.n: int = math.prod(self.full[-self.folded :])  # type: ignore[arg-type]
+        self.kept: tuple[int, ...] = self.rows + (1,) * self.folded
+        self.inputs: list[tuple[str, DType]] = []
+        self.steps: list[Map | Fold] = []
+        self.numbers: list[int] = []
+        self.env: dict[Node, Value] = {}
+        for p in f.params:
+            self.env[p] = self._param(p)
+        for n in f.order:
+            self.env[n] = self._read(n)
+
+    def plan(self, layouts: Sequence[Layout], threads: int) -> Launch | None:
+        operands = [self._operand(kind, x) for (kind, _), x in zip(self.inputs, layouts, strict=True)]
+        outputs = []
+        for r in self.f.results:
+            v = self.env[r]
+            if v.literal is not None or r in self.f.params or r.type.shape not in (self.full, self.kept, self.rows):
+                raise Unreadable("a result that is no row and no fold")
+            outputs.append(v.number)
+        program = RowProgram(tuple(self.inputs), tuple(self.steps), tuple(outputs), len(self.numbers))
+        for r, number in zip(self.f.results, outputs, strict=True):
+            is_row = program.kinds[number] == "row"
+            if is_row != (r.type.shape == self.full and self.n_matters(r)):
+                raise Unreadable("a result spread over the row")
+        outs = [r.type for r in self.f.results]
+        return plan_rows(program, operands, self.rows, self.n, outs, threads, tuple(self.numbers))
+
+    def n_matters(self, r: Node) -> bool:
+        """Whether a result of the full shape is a row: with one element per row both readings are right."""
+        return self.n != 1 or self.env[r].shape == self.full
+
+    def _param(self, p: Node) -> Value:
+        shape = p.type.shape
+        lead = shape[: len(shape) - self.folded] if len(shape) > self.folded else ()
+        tail = shape[-self.folded :]
+        squeezed = shape == self.rows and self._only_restored(p)
+        if squeezed or (len(tail) == self.folded and math.prod(tail) == 1 and self.n != 1):  # type: ignore[arg-type]
+            kind = "one" if math.prod(shape) == 1 and not squeezed else "each"  # type: ignore[arg-type]
+        elif tail == self.full[-self.folded :]:
+            kind = "column" if math.prod(lead) == 1 else "row"  # type: ignore[arg-type]
+        elif math.prod(shape) == 1:  # type: ignore[arg-type]
+            kind = "one"
+        else:
+            raise Unreadable("an operand that lies across the row")
+        self.inputs.append((kind, p.type.dtype))
+        return Value(len(self.inputs) - 1, shape, squeezed=squeezed)
+
+    def _only_restored(self, p: Node) -> bool:
+        """Whether every use of an operand gives it its folded axes back (or works on others without them)."""
+        users = [n for n in self.f.order if p in n.inputs]
+        return bool(users) and all(
+            n.type.shape in (self.kept, self.rows) and (_op(n) is reshape or _op(n).scalar is not None) for n in users
+        )
+
+    def _operand(self, kind: str, x: Layout) -> Layout:
+        """The operand with its folded axes joined to one."""
+        shape = x.type.shape
+        if kind == "one":
+            return x
+        if kind == "each":
+            return x if shape == self.rows else self._joined(x, (*shape[: -self.folded], 1))
+        return self._joined(x, (*shape[: -self.folded], self.n))
+
+    def _joined(self, x: Layout, shape: tuple[Any, ...]) -> Layout:
+        viewed = reshape.view(x, shape=shape)  # type: ignore[misc]
+        if viewed is None:
+            raise Unreadable("folded axes that do not lie in a row")
+        return viewed[0]  # type: ignore[no-any-return]
+
+    def _add(self, step: Map | Fold, shape: tuple[Any, ...], squeezed: bool = False) -> Value:
+        self.steps.append(step)
+        return Value(len(self.f.params) + len(self.steps) - 1, shape, squeezed=squeezed)
+
+    def _dtype(self, number: int) -> DType:
+        if number < len(self.inputs):
+            return self.inputs[number][1]
+        step = self.steps[number - len(self.inputs)]
+        return step.dtype if isinstance(step, Fold) else step.rule.dtype
+
+    def _scalar(self, v: Value) -> Scalar | Any:
+        return v.literal if v.literal is not None else input_(v.number, self._dtype(v.number))
+
+    def _number(self, value: Any, dtype: DType) -> Scalar:
+        """A Python number as a run-time param: bodies say the length of a row this way, and it must not be compiled in."""
+        self.numbers.append(struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value))
+        word = param(len(self.numbers) - 1)
+        return (word.bitcast(float64) if isinstance(value, float) else word).cast(dtype)
+
+    def _read(self, n: Node) -> Value:
+        op, shape = _op(n), getattr(n.type, "shape", ())
+        if op is constant:
+            literal = _literal(n)
+            return Value(-1, (), literal=float(literal) if isinstance(n.type, TensorType) and n.type.dtype.is_float else literal)
+        args = [self.env[i] for i in n.inputs]
+        if op.scalar is not None:
+            return self._map(n, args)
+        first = args[0]
+        if op.fold and first.literal is None:
+            return self._fold(n, first)
+        if op in (alias, copy):
+            return first
+        if op is reshape and {first.shape, shape} <= {self.rows, self.kept}:
+            return Value(first.number, shape, first.literal, squeezed=shape == self.rows != self.kept)
+        if op is broadcast_to and shape == self.full and not first.squeezed:
+            return Value(first.number, shape, first.literal)
+        if op is broadcast_to and shape == self.kept and first.shape == self.kept:
+            return first
+        raise Unreadable(op.name if op is not result else "several results")
+
+    def _map(self, n: Node, args: list[Value]) -> Value:
+        shape = n.type.shape
+        squeezed = any(a.squeezed for a in args)
+        if squeezed and shape != self.rows:
+            raise Unreadable("a fold without its axes beside a row")
+        if not squeezed and shape not in (self.full, self.kept) and math.prod(shape) != 1:  # type: ignore[arg-type]
+            tail = shape[-self.folded :]
+            if tail != self.full[-self.folded :]:
+                raise Unreadable("a value that lies across the row")
+        scalars = [self._scalar(a) for a in args]
+        meet = result_dtype(*(a.dtype if isinstance(a, Scalar) else type(a) for a in scalars))
+        ready = [a if isinstance(a, Scalar) else self._number(a, meet) for a in scalars]
+        return self._add(Map(_op(n).scalar(*ready, **dict(n.attrs))), shape, squeezed)  # type: ignore[misc]
+
+    def _fold(self, n: Node, x: Value) -> Value:
+        op = _op(n)
+        if n.attr("axes") != self.trailing or x.shape != self.full or op.fold in ("argmax", "argmin"):
+            raise Unreadable("a fold over other axes")
+        if self._dtype(x.number) is not n.type.dtype and op.fold in ("sum", "prod"):
+            raise Unreadable("a fold that changes the dtype")
+        value = x.number
+        if accumulator(op.fold, self._dtype(value), n.type.dtype) is not n.type.dtype:  # type: ignore[arg-type]
+            raise Unreadable("a fold of a half type")
+        if self._spread(value):
+            raise Unreadable("a fold of one number per row")
+        squeezed = not n.attr("keepdims")
+        return self._add(Fold(op.fold, value, n.type.dtype), self.rows if squeezed else self.kept, squeezed)  # type: ignore[arg-type]
+
+    def _spread(self, number: int) -> bool:
+        program = RowProgram(tuple(self.inputs), tuple(self.steps), ())
+        return program.kinds[number] != "row"
