@@ -109,6 +109,15 @@ spin:
   br i1 %again, label %spin, label %spun
 spun:"""
 KERNELS["spin"] = each(1, _SPIN.format(before="body"))
+_OUT = "\n%to = getelementptr i64, ptr %p0, i64 %i\n"
+KERNELS["slow_who"] = each(1, _SPIN.format(before="body") + _OUT + "store i64 %worker, ptr %to")
+KERNELS["slow_param"] = each(
+    1,
+    _SPIN.format(before="body")
+    + "\n%at = getelementptr i64, ptr %frame, i64 4\n%x = load i64, ptr %at"
+    + _OUT
+    + "store i64 %x, ptr %to",
+)
 KERNELS["polling"] = each(
     1,
     """

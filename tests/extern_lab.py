@@ -1,4 +1,6 @@
-"""Runs one Launch on NumPy arrays: any target, number of threads and split into tasks, buffers against guard pages."""
+"""Runs one Launch on NumPy arrays: any target, number of threads and split into tasks, buffers
+against guard pages.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from weft.types import TensorType, as_dtype
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_KERNEL = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
 _POLL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
@@ -43,7 +47,7 @@ def dense(shape: tuple[int, ...], dtype: object) -> Layout:
 
 
 class Guarded:
-    """Memory of exactly `size` bytes with an unreadable page right behind it (or right before it)."""
+    """Memory of exactly `size` bytes, an unreadable page right behind it (or right before it)."""
 
     def __init__(self, size: int, behind: bool) -> None:
         body = -(-max(size, 1) // PAGE) * PAGE
@@ -71,12 +75,16 @@ def compiled(spec: KernelSpec, target: Target | None) -> Code:
 
 @dataclass
 class Run:
-    """How to run: `split` cuts every phase into claims of that many tasks (None: the launch's own grain)."""
+    """How to run: `split` cuts every phase into claims of that many tasks (None: the launch's own
+    grain).
+    """
 
     threads: int = 1
     split: int | None = None
     target: Target | None = None
-    guard: bool | None = True  # True: guard page right behind, False: right before, None: plain arrays
+    guard: bool | None = (
+        True  # True: guard page right behind, False: right before, None: plain arrays
+    )
     stop_after: int | None = None  # polls until the kernel is told to stop
     polls: int = field(default=0, init=False)
 
@@ -96,11 +104,21 @@ class Run:
                 y = g.bytes
                 keep.append(g)
                 addresses.append(g.address)
-            outs.append(y.view(o.type.dtype.np).reshape(o.type.shape) if y.nbytes else np.empty(o.type.shape, o.type.dtype.np))
-        scratch = np.full(launch.scratch + 64, 0x5A, np.uint8)
-        aligned = scratch.ctypes.data + (-scratch.ctypes.data) % 64
+            outs.append(
+                y.view(o.type.dtype.np).reshape(o.type.shape)
+                if y.nbytes
+                else np.empty(o.type.shape, o.type.dtype.np)
+            )
+        scratch = Guarded(-(-launch.scratch // 64) * 64, behind=True)
+        scratch.bytes[:] = 0x5A
         poll = _POLL(self._poll)
-        words = [0, ctypes.cast(poll, ctypes.c_void_p).value, aligned, *addresses, *launch.params]
+        words = [
+            0,
+            ctypes.cast(poll, ctypes.c_void_p).value,
+            scratch.address,
+            *addresses,
+            *launch.params,
+        ]
         frame = np.array(words, np.int64)
         for phase in launch.phases:
             fn = _KERNEL(compiled(phase.spec, self.target).address(phase.function))

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from weft.buffer import Layout
-from weft.codegen import jit, reduce, rows
+from weft.codegen import jit, map, reduce, rows
 from weft.schedule.launch import KernelSpec, Launch
+from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
 from weft.schedule.rows import RowSpec
 from weft.types import TensorType
@@ -25,7 +26,7 @@ TARGETS = {"host": None, "avx2": jit.AVX2, "sse2": jit.SSE2}
 Kernel = Callable[[int, int, int, int], int]
 
 
-LOWER: dict[type, Callable[[Any], str]] = {ReduceSpec: reduce.lower, RowSpec: rows.lower}
+LOWER: dict[type, Callable[[Any], str]] = {ReduceSpec: reduce.lower, RowSpec: rows.lower, MapSpec: map.lower}
 
 
 @cache

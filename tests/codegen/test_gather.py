@@ -6,13 +6,29 @@ import sys
 import numpy as np
 import pytest
 from extern_lab import KernelError, Run, dense, layout
+
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import ShapeError
 from weft.schedule.gather import GatherElements, GatherRows, plan_take, plan_take_along_axis
 from weft.types import DTYPES
 
-SHAPES = [((11,), 0), ((7, 5), 0), ((7, 5), 1), ((3, 9, 4), 1), ((50, 2), 0), ((4, 300), 0), ((2, 3, 70000), 1)]
-RUNS = [Run(), Run(guard=False), Run(threads=3, split=1), Run(split=1000), Run(target=AVX2), Run(target=SSE2)]
+SHAPES = [
+    ((11,), 0),
+    ((7, 5), 0),
+    ((7, 5), 1),
+    ((3, 9, 4), 1),
+    ((50, 2), 0),
+    ((4, 300), 0),
+    ((2, 3, 70000), 1),
+]
+RUNS = [
+    Run(),
+    Run(guard=False),
+    Run(threads=3, split=1),
+    Run(split=1000),
+    Run(target=AVX2),
+    Run(target=SSE2),
+]
 
 
 def numbers(rng, shape, dtype):
@@ -52,7 +68,10 @@ def test_every_dtype(dtype, inner):
     index = rng.integers(-9, 9, 21)
     assert same(Run()(plan_take(layout(x), layout(index), 1), x, index)[0], np.take(x, index, 1))
     index = rng.integers(-9, 9, (6, 10, inner))
-    assert same(Run()(plan_take_along_axis(layout(x), layout(index), 1), x, index)[0], np.take_along_axis(x, index, 1))
+    assert same(
+        Run()(plan_take_along_axis(layout(x), layout(index), 1), x, index)[0],
+        np.take_along_axis(x, index, 1),
+    )
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.is_int], ids=str)
@@ -90,7 +109,9 @@ def test_unsigned_indices_are_never_negative():
 def test_sizes_of_zero():
     x, none = np.zeros((3, 0, 4)), np.zeros(0, np.int64)
     assert Run()(plan_take(layout(x), layout(none), 1), x, none)[0].shape == (3, 0, 4)
-    assert Run()(plan_take(layout(x), dense((7,), "i64"), 0), x, np.zeros(7, np.int64))[0].shape == (7, 0, 4)
+    assert Run()(plan_take(layout(x), dense((7,), "i64"), 0), x, np.zeros(7, np.int64))[
+        0
+    ].shape == (7, 0, 4)
     zero = np.zeros(1, np.int64)
     with pytest.raises(KernelError):
         Run()(plan_take(layout(x), layout(zero), 1), x, zero)
@@ -109,14 +130,23 @@ def test_views_are_refused():
 
 
 def test_shapes_do_not_make_new_kernels():
-    specs = {plan_take(dense((n, d), "f32"), dense((n,), "i32"), 0).phases[0].spec for n in (2, 5) for d in (3, 400)}
+    specs = {
+        plan_take(dense((n, d), "f32"), dense((n,), "i32"), 0).phases[0].spec
+        for n in (2, 5)
+        for d in (3, 400)
+    }
     assert len(specs) == 1
     assert GatherRows(DTYPES[4]).key() != GatherElements(4, DTYPES[4]).key()
 
 
 @pytest.mark.parametrize("behind", [True, False])
 def test_guard_pages_catch_one_byte_too_many(behind):
-    code = f"import ctypes, extern_lab; g = extern_lab.Guarded(5, {behind}); ctypes.string_at(g.address - {not behind:d}, 6)"
+    code = (
+        f"import ctypes, extern_lab; g = extern_lab.Guarded(5, {behind});"
+        f"ctypes.string_at(g.address - {not behind:d}, 6)"
+    )
     paths = os.pathsep.join(p for p in sys.path if p)
-    child = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, check=False)
+    child = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
     assert child.returncode == -signal.SIGSEGV

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from kernel_lab import TARGETS, run
+
 from weft.ops import random_bits as r
 from weft.ops.scalar import const
 from weft.types import DTYPES, as_dtype
@@ -24,12 +25,17 @@ def made(rule, *args, key=KEY, at=None, **how):
 
 def reference(at, key=KEY):
     """The two words of each counter, in NumPy."""
-    split = lambda x: ((x & np.uint64(0xFFFFFFFF)).astype(np.uint32), (x >> np.uint64(32)).astype(np.uint32))  # noqa: E731
+    split = lambda x: (
+        (x & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        (x >> np.uint64(32)).astype(np.uint32),
+    )
     return r.threefry(split(np.full(at.shape, key, np.uint64)), split(at))
 
 
 def distance(sample, cdf):
-    """Kolmogorov and Smirnov's statistic times the root of the sample's size: above 1.95 in one of a thousand samples."""
+    """Kolmogorov and Smirnov's statistic times the root of the sample's size: above 1.95 in one of
+    a thousand samples.
+    """
     x = np.sort(np.asarray(sample, np.float64))
     n = len(x)
     f = cdf(x)
@@ -62,7 +68,9 @@ def test_bits_are_the_same_everywhere(target, lanes):
     how = {"at": at, "target": TARGETS[target], "lanes": lanes}
     low, high = reference(at)
     assert np.array_equal(made(r.bits, uint32, **how), low)
-    assert np.array_equal(made(r.bits, uint64, **how), low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32))
+    assert np.array_equal(
+        made(r.bits, uint64, **how), low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
+    )
     for rule in (r.uniform, r.normal):
         for dtype in FLOATS:
             if dtype is float16 and target == "sse2":
@@ -86,7 +94,7 @@ def test_uniform(dtype):
     x = made(r.uniform, dtype)
     assert x.dtype == dtype.np
     wide = x.astype(np.float64)
-    assert 0 <= wide.min() and wide.max() < 1
+    assert wide.min() >= 0 and wide.max() < 1
     if dtype.bits >= 32:
         assert distance(wide, lambda v: v) < 1.95
         assert abs(wide.mean() - 0.5) < 0.003
@@ -95,7 +103,9 @@ def test_uniform(dtype):
         assert np.array_equal(scaled, np.rint(scaled))
     else:
         exact = made(r.uniform, float32).astype(np.float64)
-        step = 2.0 ** (np.floor(np.log2(np.maximum(exact, 2.0**-30))) - (10 if dtype is float16 else 7))
+        step = 2.0 ** (
+            np.floor(np.log2(np.maximum(exact, 2.0**-30))) - (10 if dtype is float16 else 7)
+        )
         assert np.all(wide <= exact) and np.all(exact - wide < step)
 
 
@@ -116,18 +126,27 @@ def test_normal(dtype):
 def test_normal_is_the_transform_it_says():
     at = counters(5000)
     low, high = reference(at)
-    u = ((low.astype(np.float32).astype(np.float64) + 0.5) * 2.0**-32).astype(np.float32).astype(np.float64)
+    u = (
+        ((low.astype(np.float32).astype(np.float64) + 0.5) * 2.0**-32)
+        .astype(np.float32)
+        .astype(np.float64)
+    )
     v = high.astype(np.float64) * 2.0**-32
     want = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * v)
     assert np.max(np.abs(made(r.normal, float32, at=at) - want)) < 2e-6
-    words = [a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32) for a, b in (reference(at), reference(at + np.uint64(1)))]
+    words = [
+        a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
+        for a, b in (reference(at), reference(at + np.uint64(1)))
+    ]
     u = ((words[0] >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     want = np.sqrt(-2 * np.log(u)) * np.cos(2 * np.pi * (words[1].astype(np.float64) * 2.0**-64))
     assert np.max(np.abs(made(r.normal, float64, at=at) - want)) < 5e-15
 
 
 @pytest.mark.parametrize("name", ["int64", "uint64", "int32", "uint8", "int8"])
-@pytest.mark.parametrize(("low", "span"), [(0, 1), (-5, 11), (3, 2**40 + 7), (-(2**63), 0), (7, 2**64 - 1)])
+@pytest.mark.parametrize(
+    ("low", "span"), [(0, 1), (-5, 11), (3, 2**40 + 7), (-(2**63), 0), (7, 2**64 - 1)]
+)
 def test_integers_are_the_high_half_of_a_product(name, low, span):
     dtype = as_dtype(name)
     at = counters(300)
@@ -135,14 +154,18 @@ def test_integers_are_the_high_half_of_a_product(name, low, span):
     a, b = reference(at)
     words = [int(x) | int(y) << 32 for x, y in zip(a, b, strict=True)]
     want = [low + (w * (span or 2**64) >> 64) for w in words]
-    assert [int(x) for x in got] == [int(np.array(w & (2**64 - 1), np.uint64).astype(dtype.np)) for w in want]
+    assert [int(x) for x in got] == [
+        int(np.array(w & (2**64 - 1), np.uint64).astype(dtype.np)) for w in want
+    ]
 
 
 def test_integers_are_even():
     x = made(r.integers, const(-3, int64), const(7, int64), int64)
     counts = np.bincount(x + 3, minlength=7)
     assert len(counts) == 7
-    assert ((counts - N / 7) ** 2 / (N / 7)).sum() < 22.5  # chi squared with 6 degrees, one in a thousand
+    assert (
+        (counts - N / 7) ** 2 / (N / 7)
+    ).sum() < 22.5  # chi squared with 6 degrees, one in a thousand
 
 
 def test_streams_are_unrelated():

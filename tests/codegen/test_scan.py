@@ -1,14 +1,30 @@
 import numpy as np
 import pytest
 from extern_lab import KernelError, Run, dense, layout
+
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.scan import plan_scan
 from weft.types import DTYPES, as_dtype
 from weft.types.dtype import bool_, float32, int64
 
-SHAPES = [((17,), 0), ((7, 5), 0), ((7, 5), 1), ((3, 9, 4), 1), ((4, 1100), 0), ((9, 2, 33), 1), ((1, 1), 0)]
-RUNS = [Run(), Run(guard=False), Run(threads=3, split=1), Run(split=1000), Run(target=AVX2), Run(target=SSE2)]
+SHAPES = [
+    ((17,), 0),
+    ((7, 5), 0),
+    ((7, 5), 1),
+    ((3, 9, 4), 1),
+    ((4, 1100), 0),
+    ((9, 2, 33), 1),
+    ((1, 1), 0),
+]
+RUNS = [
+    Run(),
+    Run(guard=False),
+    Run(threads=3, split=1),
+    Run(split=1000),
+    Run(target=AVX2),
+    Run(target=SSE2),
+]
 UFUNC = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -25,7 +41,9 @@ def chain(x, op, axis, reverse, result):
             elif op in ("add", "mul"):
                 running = UFUNC[op](running, new)
             else:
-                takes = (new > running if op == "max" else new < running) | ((new != new) & (running == running))
+                takes = (new > running if op == "max" else new < running) | (
+                    (new != new) & (running == running)
+                )
                 running, at = np.where(takes, new, running), np.where(takes, i, at)
             out[i], where[i] = running.astype(result.np), at
     return np.moveaxis(out, 0, axis), np.moveaxis(where, 0, axis)
@@ -41,7 +59,11 @@ def sample(shape, dtype, seed=0):
         x = (rng.standard_normal(shape) * 3).astype(dtype.np)
         x[rng.random(shape) < 0.1] = -0.0
         return x
-    return rng.integers(-100, 100, shape).astype(dtype.np) if dtype is not bool_ else rng.random(shape) < 0.5
+    return (
+        rng.integers(-100, 100, shape).astype(dtype.np)
+        if dtype is not bool_
+        else rng.random(shape) < 0.5
+    )
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -104,7 +126,10 @@ def test_sums_in_another_dtype(source):
 
 def test_sizes_of_zero():
     for shape, axis in (((0,), 0), ((3, 0), 1), ((3, 0), 0)):
-        assert Run()(plan_scan(dense(shape, "f32"), axis, "add"), np.zeros(shape, np.float32))[0].shape == shape
+        assert (
+            Run()(plan_scan(dense(shape, "f32"), axis, "add"), np.zeros(shape, np.float32))[0].shape
+            == shape
+        )
 
 
 def test_bad_arguments_are_refused():

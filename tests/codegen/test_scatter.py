@@ -1,14 +1,30 @@
 import numpy as np
 import pytest
 from extern_lab import KernelError, Run, dense, layout
+
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.scatter import plan_scatter
 from weft.types import DTYPES, as_dtype
 from weft.types.dtype import bool_
 
-SHAPES = [((11,), 0), ((7, 5), 0), ((7, 5), 1), ((3, 9, 4), 1), ((50, 2), 0), ((4, 300), 0), ((3, 70), 1)]
-RUNS = [Run(), Run(guard=False), Run(threads=3, split=1), Run(split=1000), Run(target=AVX2), Run(target=SSE2)]
+SHAPES = [
+    ((11,), 0),
+    ((7, 5), 0),
+    ((7, 5), 1),
+    ((3, 9, 4), 1),
+    ((50, 2), 0),
+    ((4, 300), 0),
+    ((3, 70), 1),
+]
+RUNS = [
+    Run(),
+    Run(guard=False),
+    Run(threads=3, split=1),
+    Run(split=1000),
+    Run(target=AVX2),
+    Run(target=SSE2),
+]
 
 
 def scattered(base, index, source, axis, op):
@@ -16,9 +32,13 @@ def scattered(base, index, source, axis, op):
     wide = base.dtype if op != "add" else as_dtype(base.dtype).compute.np
     out = np.moveaxis(base.astype(wide), axis, 0)
     source = np.moveaxis(source, axis, 0)
-    index = np.moveaxis(np.broadcast_to(index.reshape([-1] + [1] * (base.ndim - 1)), source.shape), 0, 0) if (
-        index.ndim == 1
-    ) else np.moveaxis(index, axis, 0)
+    index = (
+        np.moveaxis(
+            np.broadcast_to(index.reshape([-1] + [1] * (base.ndim - 1)), source.shape), 0, 0
+        )
+        if (index.ndim == 1)
+        else np.moveaxis(index, axis, 0)
+    )
     for i in range(len(source)):
         for rest in np.ndindex(source.shape[1:]):
             to, new = (index[(i, *rest)], *rest), source[(i, *rest)]
@@ -26,7 +46,11 @@ def scattered(base, index, source, axis, op):
             if op == "add":
                 with np.errstate(over="ignore"):
                     out[to] = old + new.astype(wide)
-            elif op == "assign" or (new > old if op == "max" else new < old) or (new != new and old == old):
+            elif (
+                op == "assign"
+                or (new > old if op == "max" else new < old)
+                or (new != new and old == old)
+            ):
                 out[to] = new
     return np.moveaxis(out.astype(base.dtype), 0, axis)
 
@@ -38,7 +62,10 @@ def problem(shape, axis, k, along, dtype=np.float32, seed=0):
     index = rng.integers(-n, n, given if along else k)
     if dtype == np.bool_:
         return rng.random(shape) < 0.5, index, rng.random(given) < 0.5
-    base, source = (rng.standard_normal(shape) * 9).astype(dtype), (rng.standard_normal(given) * 9).astype(dtype)
+    base, source = (
+        (rng.standard_normal(shape) * 9).astype(dtype),
+        (rng.standard_normal(given) * 9).astype(dtype),
+    )
     return base, index, source
 
 
@@ -68,7 +95,10 @@ def test_every_dtype(dtype, op, inner):
             source.flat[3] = np.nan
         launch = plan_scatter(base.shape, layout(index), layout(source), 1, op, base=layout(base))
         (out,) = Run()(launch, base, index, source)
-        assert np.array_equal(out.view(f"u{out.itemsize}"), scattered(base, index, source, 1, op).view(f"u{out.itemsize}"))
+        assert np.array_equal(
+            out.view(f"u{out.itemsize}"),
+            scattered(base, index, source, 1, op).view(f"u{out.itemsize}"),
+        )
 
 
 def test_half_sums_round_once():
@@ -111,7 +141,9 @@ def test_sizes_of_zero():
     with pytest.raises(KernelError):
         Run()(plan_scatter((0, 4), layout(index), layout(source), 0, "add"), index, source)
     source = np.zeros((2, 0), np.float32)
-    assert Run()(plan_scatter((3, 0), layout(index), layout(source), 0, "add"), index, source)[0].shape == (3, 0)
+    assert Run()(plan_scatter((3, 0), layout(index), layout(source), 0, "add"), index, source)[
+        0
+    ].shape == (3, 0)
 
 
 def test_bad_arguments_are_refused():
@@ -123,7 +155,10 @@ def test_bad_arguments_are_refused():
 
 @pytest.mark.parametrize("inner", [1, 3])
 def test_a_long_task_can_be_stopped(inner):
-    source, index = np.zeros((2_000_000 // inner, inner), np.float32), np.zeros(2_000_000 // inner, np.int64)
+    source, index = (
+        np.zeros((2_000_000 // inner, inner), np.float32),
+        np.zeros(2_000_000 // inner, np.int64),
+    )
     launch = plan_scatter((5, inner), layout(index), layout(source), 0, "add")
     with pytest.raises(KernelError) as e:
         Run(stop_after=1, guard=None)(launch, index, source)

@@ -70,6 +70,34 @@ def test_workers_have_scratch_of_their_own():
     assert len(seen) > 1
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+def test_a_launch_ends_when_its_last_task_does(threads):
+    engine.pool.resize(threads)
+    late = 0
+    for n in range(60):
+        p = plan("slow_param", outs=[layout((3,), "i64")], kinds=(), heavy=True, params=(n,))
+        began = time.perf_counter()
+        result = launch(p)
+        late += time.perf_counter() - began > 0.009
+        assert numpy(result).tolist() == [n] * 3
+    assert late < 10  # asleep and not told, the launching thread would look again after 10 ms
+
+
+def test_workers_started_meanwhile_stay_out_of_the_job():
+    """Its scratch was measured before."""
+    engine.pool.resize(2)
+    p = plan("slow_who", outs=[layout((200,), "i64")], kinds=(), heavy=True)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend(numpy(launch(p)).tolist()))
+    thread.start()
+    time.sleep(0.005)
+    engine.pool.resize(7)
+    launch(heavy_add(), tensor(A), tensor(B))
+    assert engine.pool.workers == 6
+    thread.join()
+    assert len(seen) == 200 and set(seen) <= {0, 1}
+
+
 def test_an_error_in_one_task_ends_the_launch():
     p = plan("index", outs=[layout((100_000,))], kinds=(), heavy=True)
     for threads in (1, 2, 7):
@@ -247,14 +275,19 @@ def fork(child):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
+def works_in_parallel():
+    p = plan("slow_who", outs=[layout((50,), "i64")], kinds=(), heavy=True)
+    return any(len(set(numpy(launch(p)).tolist())) > 1 for _ in range(20))
+
+
 def test_a_forked_child_starts_threads_of_its_own():
     engine.pool.resize(3)
     x, y, p = tensor(A), tensor(B), heavy_add()
     launch(p, x, y)
 
     def child():
-        fine = right(launch(p, x, y)) and engine.pool.workers == 2
-        return fine and fork(lambda: right(launch(p, x, y)))
+        fine = right(launch(p, x, y)) and works_in_parallel()
+        return fine and fork(lambda: right(launch(p, x, y)) and works_in_parallel())
 
     for _ in range(10):
         assert fork(child)
@@ -275,8 +308,8 @@ def test_a_fork_during_a_job_of_another_thread():
     thread.start()
     try:
         for n in range(30):
-            assert fork(lambda: right(launch(p, x, y)))
-            engine.pool.resize(1 + n % 4)
+            assert fork(lambda: right(launch(p, x, y)) and works_in_parallel())
+            engine.pool.resize(2 + n % 3)
     finally:
         stop.set()
         thread.join()

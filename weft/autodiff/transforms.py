@@ -16,7 +16,7 @@ from weft.autodiff.mode import enable_grad, recording
 from weft.autodiff.tape import Leaf, Note, Pick, pull
 from weft.errors import DTypeError, GradError, ShapeError
 from weft.ops.define import Value, installed
-from weft.ops.joining import stack
+from weft.ops.joining import concat
 from weft.ops.movement import alias, reshape
 from weft.types import TensorType
 
@@ -199,7 +199,7 @@ def jacobian(f: Fn, argnums: int = 0) -> Fn:
         shape = (*y.type.shape, *x.type.shape)
         if not rows:
             return constant(0.0, TensorType(shape, x.type.dtype))
-        return reshape(stack(*rows, axis=0), shape=shape)  # type: ignore[no-any-return]
+        return reshape(concat(*(reshape(r, shape=(1, x.type.size)) for r in rows), axis=0), shape=shape)  # type: ignore[no-any-return]
 
     return run
 

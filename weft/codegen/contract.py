@@ -12,7 +12,7 @@ from weft.codegen.contract_index import (
     MAX_LABELS, arg, at, call, div, function, get, offset_function, put, ranges_function, rem, table_function, walk,
 )  # fmt: skip
 from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_store
-from weft.codegen.contract_slab import row_function, slab_function
+from weft.codegen.contract_slab import slab_function
 from weft.codegen.contract_tile import tile_function, tile_name
 from weft.codegen.text import Text, Value, i64, module
 from weft.schedule.contract_spec import OPERANDS, ContractSpec, accumulator, param
@@ -24,11 +24,15 @@ def lower(spec: ContractSpec) -> str:
     """The module of a contraction kernel: "kernel", and "pack" where columns are packed for all tasks beforehand."""
     p = Packing(spec)
     tiles = [(h, w) for h in spec.tile.heights for w in spec.tile.widths]
-    parts = [offset_function(), table_function(), p.any(), p.from_lanes(), *(tile_function(spec, *x) for x in tiles)]
+    parts = [offset_function(), table_function(), p.any(), *(tile_function(spec, *x) for x in tiles)]
+    if spec.l == "lanes" or spec.r != "depth":
+        parts.append(p.from_lanes())
+    if spec.r != "depth":
+        parts.append(p.from_rows())
     if "depth" in (spec.l, spec.r):
         parts.append(p.from_depth())
     if spec.slab_l or spec.slab_r:
-        parts += [ranges_function(), row_function(spec), slab_function(spec)]
+        parts += [ranges_function(), slab_function(spec)]
     if spec.l != "place":
         parts.append(_prepare(spec, "l"))
     parts += [_prepare(spec, "r"), _pack_columns(spec), _finish(spec), _kernel(spec)]
@@ -135,6 +139,16 @@ def _pack_columns(spec: ContractSpec) -> Text:
     names = ("batch", "col", "count", "depth", "steps")
     source = call(t, "ptr", "prepare_r", arg("frame", "ptr"), arg("slice", "ptr"), *(arg(n) for n in names))
     row = i64(spec.panel * p.wide)
+    if spec.r != "depth":
+        stride, run = get(t, arg("slice", "ptr"), 1), f["r_run"]
+        inside = t.compare("icmp sle", t.add(rem(t, arg("col"), run), arg("count")), run)
+        with t.when(t.op("and", inside, t.compare("icmp eq", stride, i64(1)))):
+            tables = (t.at(arg("slice", "ptr"), "i8", f[n]) for n in ("cols_r", "depth_r"))
+            cols, depths = tables
+            first = p.element_at(t, source, get(t, cols, 0))
+            call(t, "void", "pack_rows", arg("out", "ptr"), arg("panel"), first, arg("count"), depths, arg("steps"))
+            t.emit("ret void")
+            t.label(t.fresh("dead"))
     with t.loop(0, arg("count"), spec.lanes) as j:
         panel, within = div(t, j, i64(spec.panel)), rem(t, j, i64(spec.panel))
         out = t.at(t.at(arg("out", "ptr"), "i8", t.mul(panel, arg("panel"))), p.one, within)
@@ -167,7 +181,7 @@ def _finish(spec: ContractSpec) -> Text:
                 to = p.element_at(t, into, t.add(first, j))
                 if masked(spec):
                     left = t.min(t.sub(count, j), spec.lanes)
-                    masked_store(t, x, to, p.align, as_mask(t, low_bits(t, left, spec.lanes), spec.lanes))
+                    masked_store(t, x, to, p.align, as_mask(t, low_bits(t, left), spec.lanes))
                 else:
                     t.store(x, to, p.align)
             done.set(end)

@@ -76,6 +76,17 @@ def walk(t: Text, low: int | Value, high: Value) -> Iterator[Cursor]:
 
 
 @contextmanager
+def repeat(t: Text, more: Variable) -> Iterator[None]:
+    """do … while more != 0"""
+    body, out = t.fresh("body"), t.fresh("out")
+    t.emit(f"br label %{body}")
+    t.label(body)
+    yield
+    t.branch(t.compare("icmp ne", more.get(), i64(0)), body, out)
+    t.label(out)
+
+
+@contextmanager
 def down(t: Text, n: Value) -> Iterator[Value]:
     """for i in reversed(range(n))"""
     with t.loop(0, n) as i:

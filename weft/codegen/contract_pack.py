@@ -3,16 +3,17 @@
     out[k, lane] = source[lanes[lane] + depths[k]]        lane < count, else 0
 
 converted to the accumulator's dtype. Three functions give the same: "pack_lanes" reads vectors along the lanes, "pack_depth"
-along the depth and transposes them in registers, "pack_any" one element at a time. Nothing but the elements named is read.
+along the depth and transposes them in registers, "pack_any" one element at a time; "pack_rows" packs a whole block of columns
+that are neighbours. Nothing but the elements named is read. Lanes behind the last may hold anything: they reach no result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 
 from weft.codegen import verbs
-from weft.codegen.contract_index import arg, call, function, get, walk
-from weft.codegen.text import Text, Value, i64, vector
+from weft.codegen.contract_index import arg, call, function, get, put, rem, walk
+from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
 
 COMMON = {"out": "ptr", "row": "i64", "source": "ptr", "lanes": "ptr", "count": "i64", "depths": "ptr", "steps": "i64"}
@@ -23,8 +24,8 @@ def masked(spec: ContractSpec) -> bool:
     return spec.tile.vector == 64
 
 
-def low_bits(t: Text, n: Value, lanes: int) -> Value:
-    """The integer whose n lowest bits are set, 0 <= n <= lanes, as i64."""
+def low_bits(t: Text, n: Value) -> Value:
+    """The integer whose n lowest bits are set, 0 <= n < 64."""
     return t.sub(t.op("shl", i64(1), n), 1)
 
 
@@ -38,11 +39,12 @@ def _suffix(type_: str) -> str:
     return f"v{lanes}{ {'float': 'f32', 'double': 'f64'}.get(element, element) }"
 
 
-def masked_load(t: Text, type_: str, pointer: Value, align: int, mask: Value) -> Value:
-    """Lanes that the mask leaves out are 0, and their memory is not touched."""
+def masked_load(t: Text, type_: str, pointer: Value, align: int, mask: Value, other: Value | None = None) -> Value:
+    """Lanes that the mask leaves out are those of `other`, or 0, and their memory is not touched."""
     name = f"llvm.masked.load.{_suffix(type_)}.p0"
     t.declares.setdefault(name, f"declare {type_} @{name}(ptr, {mask.type}, {type_})")
-    return t.let(type_, f"call {type_} @{name}(ptr align {align} {pointer.name}, {mask}, {type_} zeroinitializer)")
+    rest = other or Value(type_, "zeroinitializer")
+    return t.let(type_, f"call {type_} @{name}(ptr align {align} {pointer.name}, {mask}, {rest})")
 
 
 def masked_store(t: Text, x: Value, pointer: Value, align: int, mask: Value) -> None:
@@ -96,144 +98,175 @@ class Packing:
         t = function("pack_lanes", "void", **COMMON, position="i64", run="i64", stride="i64")
         everything = [arg(name, kind) for name, kind in COMMON.items()]
         out, row, source, lanes, count, depths, steps = everything
+        near = t.compare("icmp eq", arg("stride"), i64(1))
+        twos = t.compare("icmp eq", arg("stride"), i64(2))
         whole = t.op(
             "and",
-            t.compare("icmp eq", arg("stride"), i64(1)),
-            t.op(
-                "and",
-                t.compare("icmp eq", count, i64(self.lanes)),
-                t.compare("icmp sle", t.add(arg("position"), self.lanes), arg("run")),
-            ),
+            t.compare("icmp eq", count, i64(self.lanes)),
+            t.compare("icmp sle", t.add(arg("position"), self.lanes), arg("run")),
         )
-        with t.when(whole):
+
+        def fill(read: Callable[[Value], Value]) -> None:
+            """Every lane of every step, then return."""
             begin = self.element_at(t, source, get(t, lanes, 0))
+            to = t.variable(out)
             with t.loop(0, steps) as k:
-                x = self.run(t, self.element_at(t, begin, get(t, depths, k)))
-                t.store(x, t.at(out, "i8", t.mul(k, row)), self.wide)
+                t.store(read(self.element_at(t, begin, get(t, depths, k))), to.get(), self.wide)
+                to.set(t.at(to.get(), "i8", row))
             t.emit("ret void")
             t.label(t.fresh("dead"))
+
+        with t.when(t.op("and", whole, near)):
+            fill(lambda p: self.run(t, p))
+        with t.when(t.op("and", whole, twos)):
+            fill(lambda p: self._evens(t, p))
         if masked(self.spec):
-            self._segments(t)
-        else:
-            call(t, "void", "pack_any", *everything)
+            with t.when(near):
+                self._segments(t)
+                t.emit("ret void")
+                t.label(t.fresh("dead"))
+        call(t, "void", "pack_any", *everything)
         t.emit("ret void")
         return t
+
+    def _evens(self, t: Text, pointer: Value) -> Value:
+        """Every second element. The second vector starts an element early, so as not to read beyond the last one wanted."""
+        n = self.lanes
+        halves = [t.load(self.elements, self.element_at(t, pointer, at), self.align) for at in (0, n - 1)]
+        return self.raise_(t, shuffle(t, *halves, [*range(0, n, 2), *range(n + 1, 2 * n, 2)]))
 
     def _segments(self, t: Text) -> None:
-        """Run by run: the first store sets all lanes, the others theirs."""
+        """Neighbours in runs that end within the vector, two runs at a time: the first pair sets all lanes, others theirs."""
         out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
-        stride, run = arg("stride"), arg("run")
         position = t.variable(arg("position"))
-        with walk(t, 0, count) as lane:
-            lane.step = t.min(t.sub(run, position.get()), t.sub(count, lane.now))
+
+        def segment(lane: Value) -> tuple[Value, Value, Value]:
+            """The lanes of the run at `lane`: how many, their mask, where the vector that has them begins. None behind the last."""
+            n = t.min(t.sub(arg("run"), position.get()), t.sub(count, lane))
             position.set(i64(0))
-            bits = t.op("shl", low_bits(t, lane.step, self.lanes), lane.now)
-            stored = t.select(t.compare("icmp eq", lane.now, i64(0)), i64(-1), bits)
-            mask = as_mask(t, stored, self.lanes)
-            first = self.element_at(t, source, get(t, lanes, lane.now))
-            near = t.compare("icmp eq", stride, i64(1))
-            twos = t.compare("icmp eq", stride, i64(2))
+            mask = as_mask(t, t.op("shl", low_bits(t, n), lane), self.lanes)
+            inside = t.select(t.lt(lane, count), lane, i64(0))
+            return n, mask, self.element_at(t, source, t.sub(get(t, lanes, inside), lane))
 
-            def fill(read, begin: Value, mask: Value = mask) -> None:  # type: ignore[no-untyped-def]
-                with t.loop(0, steps) as k:
-                    x = read(self.element_at(t, begin, get(t, depths, k)))
-                    masked_store(t, x, t.at(out, "i8", t.mul(k, row)), self.wide, mask)
+        with walk(t, 0, count) as lane:
+            n, mask, first = segment(lane.now)
+            more, other, second = segment(t.add(lane.now, n))
+            lane.step = t.add(n, more)
+            own = t.op("shl", low_bits(t, lane.step), lane.now)
+            stored = as_mask(t, t.select(t.compare("icmp eq", lane.now, i64(0)), i64(-1), own), self.lanes)
+            to = t.variable(out)
+            with t.loop(0, steps) as k:
+                depth = get(t, depths, k)
+                x = masked_load(t, self.elements, self.element_at(t, first, depth), self.align, mask)
+                x = masked_load(t, self.elements, self.element_at(t, second, depth), self.align, other, x)
+                masked_store(t, self.raise_(t, x), to.get(), self.wide, stored)
+                to.set(t.at(to.get(), "i8", row))
 
-            with t.when(near):
-                fill(lambda p: self.run(t, p, bits), self.element_at(t, first, t.sub(i64(0), lane.now)))
-            with t.when(twos):
-                fill(lambda p: self._evens(t, p, lane.now, lane.step), self.element_at(t, first, t.mul(lane.now, -2)))
-            with t.when(t.op("xor", t.op("or", near, twos), Value("i1", "true"))):
-                with t.loop(0, steps) as k:
-                    depth, here = get(t, depths, k), t.at(out, "i8", t.mul(k, row))
-                    with t.when(t.compare("icmp eq", lane.now, i64(0))):
-                        t.store(Value(self.many, "zeroinitializer"), here, self.wide)
-                    with t.loop(0, lane.step) as i:
-                        x = t.load(self.element, self.element_at(t, first, t.add(depth, t.mul(i, stride))), self.align)
-                        t.store(self.raise_(t, x), t.at(here, self.one, t.add(lane.now, i)), self.wide)
-
-    def _evens(self, t: Text, pointer: Value, first: Value, count: Value) -> Value:
-        """Every second element: two vectors of neighbours, shuffled. Reads nothing beyond the last element wanted."""
-        span = t.sub(t.mul(count, 2), 1)
-        bits = t.op("shl", low_bits(t, span, 2 * self.lanes), t.mul(first, 2))
-        halves = []
-        for part in range(2):
-            mask = as_mask(t, t.op("lshr", bits, i64(part * self.lanes)), self.lanes)
-            here = self.element_at(t, pointer, part * self.lanes)
-            halves.append(masked_load(t, self.elements, here, self.align, mask))
-        return self.raise_(t, shuffle(t, *halves, [2 * i for i in range(self.lanes)]))
-
-    def from_depth(self) -> Text:
-        """pack_depth(…, position, run): steps of depth come in runs of neighbours; the first is `position` into one."""
-        t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
-        out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
-        position = t.variable(arg("position"))
-        with walk(t, 0, steps) as k:
-            k.step = t.min(t.min(t.sub(arg("run"), position.get()), t.sub(steps, k.now)), self.lanes)
-            after = t.add(position.get(), k.step)
-            position.set(t.select(t.compare("icmp eq", after, arg("run")), i64(0), after))
-            here = t.at(out, "i8", t.mul(k.now, row))
-            begin = self.element_at(t, source, get(t, depths, k.now))
-            full = t.compare("icmp eq", k.step, i64(self.lanes))
-            if masked(self.spec):
-                bits = low_bits(t, k.step, self.lanes)
-                rows = []
-                for i in range(self.lanes):
-                    inside = t.lt(i64(i), count)
-                    own = t.select(inside, get(t, lanes, t.select(inside, i64(i), i64(0))), i64(0))
-                    rows.append(self.run(t, self.element_at(t, begin, own), t.select(inside, bits, i64(0))))
-                columns = transpose(t, rows, self.wide)
-                with t.when(full):
-                    for i, x in enumerate(columns):
-                        t.store(x, t.at(here, "i8", t.mul(row, i)), self.wide)
-                with t.when(t.op("xor", full, Value("i1", "true"))):
-                    kept = t.scratch(self.many, self.lanes)
-                    for i, x in enumerate(columns):
-                        t.store(x, t.at(kept, self.many, i), 64)
-                    with t.loop(0, k.step) as i:
-                        x = t.load(self.many, t.at(kept, self.many, i), 64)
-                        t.store(x, t.at(here, "i8", t.mul(row, i)), self.wide)
-            else:
-                whole = t.op("and", full, t.compare("icmp eq", count, i64(self.lanes)))
-                with t.when(whole):
-                    rows = [self.run(t, self.element_at(t, begin, get(t, lanes, i))) for i in range(self.lanes)]
-                    for i, x in enumerate(transpose(t, rows, self.wide)):
-                        t.store(x, t.at(here, "i8", t.mul(row, i)), self.wide)
-                with t.when(t.op("xor", whole, Value("i1", "true"))):
-                    part = t.at(depths, "i64", k.now)
-                    call(t, "void", "pack_any", here, row, source, lanes, count, part, k.step)
+    def from_rows(self) -> Text:
+        """pack_rows(out, panel, source, count, depths, steps): all columns of a block, neighbours, row after row of r."""
+        spec = self.spec
+        t = function("pack_rows", "void", out="ptr", panel="i64", source="ptr", count="i64", depths="ptr", steps="i64")
+        row = spec.panel * self.wide
+        count, steps = arg("count"), arg("steps")
+        whole = t.sub(count, rem(t, count, i64(spec.panel)))
+        with t.loop(0, steps) as k:
+            begin = self.element_at(t, arg("source", "ptr"), get(t, arg("depths", "ptr"), k))
+            to = t.variable(t.at(arg("out", "ptr"), "i8", t.mul(k, row)))
+            with t.loop(0, whole, spec.panel) as j:
+                here = self.element_at(t, begin, j)
+                for v in range(spec.tile.widths[0]):
+                    x = self.run(t, self.element_at(t, here, v * self.lanes))
+                    t.store(x, t.at(to.get(), self.many, v), self.wide)
+                to.set(t.at(to.get(), "i8", arg("panel")))
+            self._tail(t, self.element_at(t, begin, whole), to.get(), t.sub(count, whole))
         t.emit("ret void")
         return t
 
+    def _tail(self, t: Text, begin: Value, out: Value, count: Value) -> None:
+        """The columns that fill no panel; what is left of their last vector is 0."""
+        if masked(self.spec):
+            with t.loop(0, count, self.lanes) as j:
+                left = t.min(t.sub(count, j), self.lanes)
+                x = self.run(t, self.element_at(t, begin, j), low_bits(t, left))
+                t.store(x, t.at(out, self.one, j), self.wide)
+            return
+        with t.loop(0, count, self.lanes) as j:
+            t.store(Value(self.many, "zeroinitializer"), t.at(out, self.one, j), self.wide)
+        with t.loop(0, count) as j:
+            x = self.raise_(t, t.load(self.element, self.element_at(t, begin, j), self.align))
+            t.store(x, t.at(out, self.one, j), self.wide)
 
-def shuffle(t: Text, a: Value, b: Value, picks: list[int]) -> Value:
+    def from_depth(self) -> Text:
+        """pack_depth(…, position, run): steps of depth come in runs of neighbours; the first is `position` into one.
+
+        As many steps at a time as make 128 bits are read from each lane; unpacking within 128 bits transposes them.
+        """
+        t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
+        out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
+        inner = min(16 // self.wide, self.lanes)
+        offsets = t.scratch("i64", self.lanes)  # lanes behind the last repeat the first: nobody looks at them
+        for i in range(self.lanes):
+            inside = t.lt(i64(i), count)
+            put(t, get(t, lanes, t.select(inside, i64(i), i64(0))), offsets, i)
+        position = t.variable(arg("position"))
+        with walk(t, 0, steps) as k:
+            k.step = t.min(t.sub(arg("run"), position.get()), t.sub(steps, k.now))
+            position.set(i64(0))
+            begin = self.element_at(t, source, get(t, depths, k.now))
+            to = t.variable(t.at(out, "i8", t.mul(k.now, row)))
+            whole = t.sub(k.step, rem(t, k.step, i64(inner)))
+            with t.loop(0, whole, inner) as i:
+                here = self.element_at(t, begin, i)
+                for x in self._turned(t, here, offsets, inner):
+                    t.store(x, to.get(), self.wide)
+                    to.set(t.at(to.get(), "i8", row))
+            left = t.sub(k.step, whole)
+            with t.when(t.lt(i64(0), left)):
+                part = t.at(depths, "i64", t.add(k.now, whole))
+                call(t, "void", "pack_any", to.get(), row, source, lanes, count, part, left)
+        t.emit("ret void")
+        return t
+
+    def _turned(self, t: Text, here: Value, offsets: Value, inner: int) -> list[Value]:
+        """`inner` vectors, one per step of depth."""
+        piece = vector(self.element, inner)
+
+        def joined(parts: list[Value]) -> Value:
+            while len(parts) > 1:
+                n = 2 * lanes_of(parts[0].type)
+                said = ", ".join(f"i32 {i}" for i in range(n))
+                parts = [
+                    t.let(f"<{n} x {self.element}>", f"shufflevector {a}, {b}, <{n} x i32> <{said}>")
+                    for a, b in zip(parts[::2], parts[1::2], strict=True)
+                ]
+            return parts[0]
+
+        rows = []
+        for j in range(inner):
+            own = [self.element_at(t, here, get(t, offsets, b + j)) for b in range(0, self.lanes, inner)]
+            rows.append(self.raise_(t, joined([t.load(piece, p, self.align) for p in own])))
+        return turn(t, rows)
+
+
+def shuffle(t: Text, a: Value, b: Value, picks: Sequence[int]) -> Value:
     """Lanes of a and b (numbered behind a's) by number."""
     said = ", ".join(f"i32 {p}" for p in picks)
     return t.let(a.type, f"shufflevector {a}, {b}, <{len(picks)} x i32> <{said}>")
 
 
-def transpose(t: Text, rows: list[Value], itemsize: int) -> list[Value]:
-    """A square of vectors, in steps that are one instruction each: unpack within 128 bits, then choose among 128-bit blocks."""
-    n = len(rows)
-    numbers = [[(r, c) for c in range(n)] for r in range(n)]  # transposed beside, to see where columns end up
-    for distance, low, high in _steps(n, min(16 // itemsize, n)):
-        for i in (i for i in range(n) if not i & distance):
-            a, b, both = rows[i], rows[i + distance], numbers[i] + numbers[i + distance]
-            rows[i], rows[i + distance] = shuffle(t, a, b, low), shuffle(t, a, b, high)
-            numbers[i], numbers[i + distance] = [both[p] for p in low], [both[p] for p in high]
-    return [rows[numbers.index([(r, c) for r in range(n)])] for c in range(n)]
-
-
-def _steps(n: int, inner: int) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Pairs of rows at a distance are replaced by two shuffles of both."""
+def turn(t: Text, rows: list[Value]) -> list[Value]:
+    """Transpose each square of len(rows) lanes that the vectors have in common, by unpacking."""
+    inner, n = len(rows), lanes_of(rows[0].type)
+    names = [[(r, c) for c in range(n)] for r in range(inner)]  # moved beside, to see where columns end up
     size = 1
     while size < inner:
         low: list[int] = []
         for start in (b + g for b in range(0, n, inner) for g in range(0, inner // 2, size)):
             low += [*range(start, start + size), *range(n + start, n + start + size)]
-        yield size, low, [p + inner // 2 for p in low]
+        high = [p + inner // 2 for p in low]
+        for i in (i for i in range(inner) if not i & size):
+            a, b, both = rows[i], rows[i + size], names[i] + names[i + size]
+            rows[i], rows[i + size] = shuffle(t, a, b, low), shuffle(t, a, b, high)
+            names[i], names[i + size] = [both[p] for p in low], [both[p] for p in high]
         size *= 2
-    blocks = [range(b, b + inner) for b in range(0, 2 * n, inner)]
-    while size < n:
-        yield size, [p for b in blocks[::2] for p in b], [p for b in blocks[1::2] for p in b]
-        size *= 2
+    return [rows[next(r for r in range(inner) if names[r][0] == (0, c))] for c in range(inner)]

@@ -4,9 +4,9 @@ reads plain strides and checks no border.
 
 from __future__ import annotations
 
-from weft.codegen.contract_index import MAX_LABELS, arg, call, div, down, function, get, increase, put, rem, walk
-from weft.codegen.contract_pack import Packing, masked
-from weft.codegen.text import Text, Value, i64
+from weft.codegen.contract_index import MAX_LABELS, arg, down, function, get, increase, put, repeat
+from weft.codegen.contract_pack import Packing, low_bits, masked
+from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
 
 
@@ -42,86 +42,84 @@ def slab_function(spec: ContractSpec) -> Text:
         put(t, length, lengths, a)
         increase(t, origin, t.mul(t.sub(t.sub(i64(0), pad), low.get()), size.get()))
         size.set(t.mul(size.get(), length))
-    _copy(t, spec, size.get(), begins, lengths, counters)
+    _copy(t, spec, begins, lengths, counters)
     t.ret(origin.get())
     return t
 
 
-def _copy(t: Text, spec: ContractSpec, size: Value, begins: Value, lengths: Value, counters: Value) -> None:
-    """Row by row along the last axis."""
+def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: Value) -> None:
+    """Plane by plane of the last two axes, row by row along the last; there are at least two."""
     n, axes = arg("n"), arg("axes", "ptr")
     p = Packing(spec)
-    last = t.sub(n, 1)
-    length, begin, extent = get(t, lengths, last), get(t, begins, last), _field(t, axes, last, "size")
-    stride, step = _field(t, axes, last, "stride"), _field(t, axes, last, "step")
-    with walk(t, 0, size) as row:
-        row.step = length
+    last, high = t.sub(n, 1), t.sub(n, 2)
+    length, rows, begin = get(t, lengths, last), get(t, lengths, high), get(t, begins, last)
+    size, stride, step = (_field(t, axes, last, f) for f in ("size", "stride", "step"))
+    up, up_size, up_stride, up_step = get(t, begins, high), *(_field(t, axes, high, f) for f in ("size", "stride", "step"))
+    dense = t.op("and", t.compare("icmp eq", stride, i64(1)), t.compare("icmp eq", step, i64(1)))
+    out, more = t.variable(arg("out", "ptr")), t.variable(i64(1))
+    with repeat(t, more):
         offset, inside = t.variable(i64(0)), t.variable(Value("i1", "true"))
-        with t.loop(0, last) as a:
-            u, by = t.add(get(t, begins, a), get(t, counters, a)), _field(t, axes, a, "step")
-            ok = t.compare("icmp sge", u, i64(0))
-            at = t.variable(u)
-            with t.when(t.op("and", ok, t.compare("icmp ne", by, i64(1)))):
-                at.set(div(t, u, by))
-            exact = t.compare("icmp eq", t.mul(at.get(), by), u)
-            ok = t.op("and", ok, t.op("and", exact, t.lt(at.get(), _field(t, axes, a, "size"))))
+        with t.loop(0, high) as a:
+            u = t.add(get(t, begins, a), get(t, counters, a))
+            at, ok = _element(t, u, _field(t, axes, a, "size"), _field(t, axes, a, "step"))
             inside.set(t.op("and", inside.get(), ok))
-            increase(t, offset, t.mul(at.get(), _field(t, axes, a, "stride")))
-        dense = t.op("and", t.compare("icmp eq", stride, i64(1)), t.compare("icmp eq", step, i64(1)))
-        to = p.element_at(t, arg("out", "ptr"), row.now)
-        valid = t.select(inside.get(), extent, i64(0))
-        call(t, "void", "slab_row", to, arg("source", "ptr"), offset.get(), begin, length, valid, stride, step,
-             t.convert("zext", dense, "i64"))  # fmt: skip
-        carry = t.variable(last)
-        with walk(t, 0, i64(1)) as more:
-            up = t.sub(carry.get(), 1)
-            live = t.compare("icmp sge", up, i64(0))
-            more.step = i64(1)
-            with t.when(live):
-                now = t.add(get(t, counters, up), 1)
-                wrapped = t.compare("icmp eq", now, get(t, lengths, up))
-                put(t, t.select(wrapped, i64(0), now), counters, up)
-                carry.set(up)
-                again = t.variable(t.select(wrapped, i64(0), i64(1)))
-            more.step = t.select(live, again.get(), i64(1))
+            increase(t, offset, t.mul(at, _field(t, axes, a, "stride")))
+        plane, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
+        with t.loop(0, rows) as i:
+            at, ok = _element(t, t.add(up, i), up_size, up_step)
+            extent = t.select(t.op("and", some, ok), size, i64(0))
+            row = p.element_at(t, plane, t.mul(at, up_stride))
+            if masked(spec):
+                with t.when(dense):
+                    _dense_row(t, p, out.get(), row, begin, length, extent)
+                with t.when(t.op("xor", dense, Value("i1", "true"))):
+                    _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
+            else:
+                _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
+            out.set(p.element_at(t, out.get(), length))
+        _count_up(t, high, lengths, counters, more)
 
 
-def row_function(spec: ContractSpec) -> Text:
-    """slab_row(out, source, offset, begin, length, size, stride, step, dense): one row; may write zeros a vector past its end."""
-    words = {name: "i64" for name in ("offset", "begin", "length", "size", "stride", "step", "dense")}
-    t = function("slab_row", "void", out="ptr", source="ptr", **words)
-    p = Packing(spec)
-    out, begin, length, size = arg("out", "ptr"), arg("begin"), arg("length"), arg("size")
-    source = p.element_at(t, arg("source", "ptr"), arg("offset"))
-    zero = Value(p.element, "0.0" if p.element in ("float", "double") else "0")
-    dense = t.compare("icmp ne", arg("dense"), i64(0))
-    if masked(spec):
-        with t.when(dense):
-            with t.loop(0, length, p.lanes) as i:
-                u = t.add(begin, i)  # the coordinate of the first lane
-                skip = _clamp(t, t.sub(i64(0), u), p.lanes)
-                stop = _clamp(t, t.sub(size, u), p.lanes)
-                bits = t.op("xor", t.sub(t.op("shl", i64(1), stop), 1), t.sub(t.op("shl", i64(1), skip), 1))
-                bits = t.select(t.lt(skip, stop), bits, i64(0))
-                x = p.raw_run(t, p.element_at(t, source, u), bits)
-                t.store(x, p.element_at(t, out, i), p.align)
-            t.emit("ret void")
-            t.label(t.fresh("dead"))
+def _element(t: Text, u: Value, size: Value, step: Value) -> tuple[Value, Value]:
+    """Which element coordinate u reads, and whether there is one."""
+    at = t.variable(u)
+    with t.when(t.compare("icmp ne", step, i64(1))):
+        at.set(t.op("sdiv", u, step))
+    exact = t.compare("icmp eq", t.mul(at.get(), step), u)
+    there = t.op("and", t.compare("icmp sge", u, i64(0)), t.lt(at.get(), size))
+    return at.get(), t.op("and", exact, there)
+
+
+def _dense_row(t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value) -> None:
+    """Vectors with zeros where nothing is; the last may write past the row, where the next one goes."""
+    with t.loop(0, length, p.lanes) as i:
+        u = t.add(begin, i)  # the coordinate of the first lane
+        skip, stop = _clamp(t, t.sub(i64(0), u), p.lanes), _clamp(t, t.sub(size, u), p.lanes)
+        bits = t.op("and", low_bits(t, stop), t.op("shl", i64(-1), skip))
+        x = p.raw_run(t, p.element_at(t, row, u), bits)
+        t.store(x, p.element_at(t, out, i), p.align)
+
+
+def _sparse_row(
+    t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value, stride: Value, step: Value
+) -> None:
     with t.loop(0, length) as i:
-        u = t.add(begin, i)
-        at = t.variable(u)
-        ok = t.compare("icmp sge", u, i64(0))
-        with t.when(t.op("and", ok, t.compare("icmp ne", arg("step"), i64(1)))):
-            at.set(div(t, u, arg("step")))
-            left = rem(t, u, arg("step"))
-            at.set(t.select(t.compare("icmp eq", left, i64(0)), at.get(), size))
-        ok = t.op("and", ok, t.lt(at.get(), size))
-        x = t.variable(zero)
+        at, ok = _element(t, t.add(begin, i), size, step)
+        x = t.variable(Value(p.element, "0.0" if p.element in ("float", "double") else "0"))
         with t.when(ok):
-            x.set(t.load(p.element, p.element_at(t, source, t.mul(at.get(), arg("stride"))), p.align))
+            x.set(t.load(p.element, p.element_at(t, row, t.mul(at, stride)), p.align))
         t.store(x.get(), p.element_at(t, out, i), p.align)
-    t.emit("ret void")
-    return t
+
+
+def _count_up(t: Text, n: Value, lengths: Value, counters: Value, more: Variable) -> None:
+    """The next combination of `n` counters; sets `more` to 0 after the last."""
+    carry = t.variable(i64(1))
+    with down(t, n) as a:
+        now = t.add(get(t, counters, a), carry.get())
+        over = t.compare("icmp eq", now, get(t, lengths, a))
+        put(t, t.select(over, i64(0), now), counters, a)
+        carry.set(t.select(over, carry.get(), i64(0)))
+    more.set(t.sub(i64(1), carry.get()))
 
 
 def _clamp(t: Text, x: Value, high: int) -> Value:

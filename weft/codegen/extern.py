@@ -1,4 +1,4 @@
-"""What hand-written kernels are written with: the frame, ways out of a kernel, strips of vectors."""
+"""What hand-written kernels are written with: the frame, ways out, strips of vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ TRUE = Value("i1", "true")
 
 
 class Kernel(Text):
-    """A kernel function being written. `operands` is how many pointers the frame has before the parameters."""
+    """A kernel function being written. `operands` is how many pointers the frame has before the
+    parameters.
+    """
 
     def __init__(self, operands: int, name: str = "kernel") -> None:
         super().__init__(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
@@ -44,7 +46,9 @@ class Kernel(Text):
         return q, self.sub(a, self.mul(q, b))
 
     def turn(self, j: Variable, count: Value, start: Variable, by: Value) -> None:
-        """j += 1; at `count` it begins again and `start` moves on `by`: two nested loops run as one."""
+        """j += 1; at `count` it begins again and `start` moves on `by`: two nested loops run as
+        one.
+        """
         after = self.add(j.get(), 1)
         around = self.compare("icmp eq", after, count)
         j.set(self.select(around, i64(0), after))
@@ -68,7 +72,7 @@ class Kernel(Text):
 
     @contextmanager
     def polled(self, low: int | Value, high: Value, every: Value) -> Iterator[tuple[Value, Value]]:
-        """range(low, high) in blocks [a, b) of at most `every`, polling before each but the first."""
+        """range(low, high) in blocks [a, b) of up to `every`, polling before each but the first."""
         with self.loop(low, high, every) as a:
             with self.when(self.compare("icmp ne", a, i64(low))):
                 self.poll()
@@ -90,8 +94,16 @@ class Kernel(Text):
         self.emit(f"br label %{head}")
         self.label(out)
 
-    def strip(self, low: int | Value, high: Value, widths: Sequence[int], body: Callable[[Value, int], None]) -> None:
-        """`body(i, lanes)` over range(low, high), with the widest of `widths` as long as it fits, then the next. The last is 1."""
+    def strip(
+        self,
+        low: int | Value,
+        high: Value,
+        widths: Sequence[int],
+        body: Callable[[Value, int], None],
+    ) -> None:
+        """`body(i, lanes)` over range(low, high), with the widest of `widths` as long as it fits,
+        then the next. The last is 1.
+        """
         i = self.variable(i64(low))
         for width in widths:
             with self.endless() as leave:
@@ -105,7 +117,9 @@ class Kernel(Text):
     def seldom(self, cond: Value) -> Iterator[None]:
         """if cond: …, as a branch that is expected not to be taken and stays a branch."""
         then, out = self.fresh("then"), self.fresh("out")
-        self.emit(f'br {cond}, label %{then}, label %{out}, !prof !{{!"branch_weights", i32 1, i32 2000}}')
+        self.emit(
+            f'br {cond}, label %{then}, label %{out}, !prof !{{!"branch_weights", i32 1, i32 2000}}'
+        )
         self.label(then)
         yield
         self.emit(f"br label %{out}")
@@ -118,19 +132,27 @@ class Kernel(Text):
         x = self.load(memory(dtype, lanes), self.at(base, memory(dtype), offset), dtype.itemsize)
         return self.convert("trunc", x, register(bool_, lanes)) if dtype is bool_ else x
 
-    def write(self, dtype: DType, value: Value, base: Value, offset: int | Value, lanes: int = 1) -> None:
+    def write(
+        self, dtype: DType, value: Value, base: Value, offset: int | Value, lanes: int = 1
+    ) -> None:
         if dtype is bool_:
             value = self.convert("zext", value, memory(bool_, lanes))
         self.store(value, self.at(base, memory(dtype), offset), dtype.itemsize)
 
-    def index(self, dtype: DType, base: Value, offset: int | Value, size: Value, lanes: int = 1) -> tuple[Value, Value, Value]:
-        """An index operand's element: (as given, counted from the front, whether it is out of range)."""
+    def index(
+        self, dtype: DType, base: Value, offset: int | Value, size: Value, lanes: int = 1
+    ) -> tuple[Value, Value, Value]:
+        """An index operand's element: (as given, counted from the front, whether it is out of
+        range).
+        """
         given = cast(self, self.read(dtype, base, offset, lanes), dtype, int64)
         sizes = self.splat(size, lanes)
         front = given
         if dtype.kind == "i":
             zero = Value(given.type, "0" if lanes == 1 else "zeroinitializer")
-            front = self.select(self.compare("icmp slt", given, zero), self.op("add", given, sizes), given)
+            front = self.select(
+                self.compare("icmp slt", given, zero), self.op("add", given, sizes), given
+            )
         return given, front, self.compare("icmp uge", front, sizes)
 
     def checked_index(self, dtype: DType, base: Value, offset: int | Value, size: Value) -> Value:
@@ -141,7 +163,9 @@ class Kernel(Text):
 
 
 def copy_function() -> Text:
-    """`void @copy(to, from, bytes)`: short runs by overlapping halves, so that no byte outside is touched."""
+    """`void @copy(to, from, bytes)`: short runs by overlapping halves, so that no byte outside is
+    touched.
+    """
     t = Text("internal void @copy(ptr noalias %to, ptr noalias %from, i64 %n) alwaysinline")
     to, source, n = Value("ptr", "%to"), Value("ptr", "%from"), Value("i64", "%n")
 

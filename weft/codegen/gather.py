@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.codegen.extern import Kernel, call_copy, copy_function
-from weft.codegen.text import Value, i64, module, vector
+from weft.codegen.text import Value, module, vector
 from weft.schedule.gather import GatherElements, GatherRows
 
 #: indices checked at once
@@ -11,7 +11,11 @@ LANES = 8
 
 
 def lower(spec: GatherRows | GatherElements) -> str:
-    return module(copy_function(), _rows(spec)) if isinstance(spec, GatherRows) else module(_elements(spec))
+    return (
+        module(copy_function(), _rows(spec))
+        if isinstance(spec, GatherRows)
+        else module(_elements(spec))
+    )
 
 
 def _rows(spec: GatherRows) -> Kernel:
@@ -62,7 +66,11 @@ def _elements(spec: GatherElements) -> Kernel:
                 after = t.add(now, LANES)
                 leave(t.lt(high, after))
                 _, front, bad = t.index(spec.index, index, t.add(indices, now), n, LANES)
-                leave(t.compare("icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")))
+                leave(
+                    t.compare(
+                        "icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")
+                    )
+                )
                 columns = t.op("add", t.iota(LANES), t.splat(now, LANES))
                 source = t.op("mul", front, t.splat(step, LANES))
                 source = t.op("add", source, t.op("mul", columns, t.splat(column, LANES)))

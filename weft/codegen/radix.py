@@ -1,4 +1,4 @@
-"""The steps that sorting kernels are made of. Each is written into a kernel for a range of a row."""
+"""The steps that sorting kernels are made of, each written for a range of a row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Steps:
         self.size, self.stride = 1 << digit, count_bytes(digit) // 4
 
     def element(self, x: Value, at: Value) -> Value:
-        return self.t.load(self.order.raw, self.t.at(x, self.order.raw, at), self.order.dtype.itemsize)
+        return self.t.load(
+            self.order.raw, self.t.at(x, self.order.raw, at), self.order.dtype.itemsize
+        )
 
     def clear(self, counts: Value) -> None:
         t = self.t
@@ -39,8 +41,12 @@ class Steps:
         p = t.at(counts, "i32", digit)
         t.store(t.op("add", t.load("i32", p, 4), Value("i32", "1")), p, 4)
 
-    def load(self, x: Value, low: int | Value, high: Value, to: Value, counts: Value | None) -> Value:
-        """Items of elements low .. high - 1, their first digits counted; whether one shares a key with different bits."""
+    def load(
+        self, x: Value, low: int | Value, high: Value, to: Value, counts: Value | None
+    ) -> Value:
+        """Items of elements low .. high - 1, their first digits counted; whether one shares a key
+        with different bits.
+        """
         t = self.t
         odd = t.variable(FALSE)
         if counts is not None:
@@ -54,14 +60,18 @@ class Steps:
                 self.tally(counts, self.items.digit(t, item, i64(0), self.digit))
         return odd.get()
 
-    def count(self, source: Value, low: int | Value, high: Value, shift: Value, counts: Value) -> None:
+    def count(
+        self, source: Value, low: int | Value, high: Value, shift: Value, counts: Value
+    ) -> None:
         t = self.t
         self.clear(counts)
         with t.polled(low, high, EVERY) as (a, b), t.loop(a, b) as i:
             self.tally(counts, self.items.digit(t, self.items.get(t, source, i), shift, self.digit))
 
     def offsets(self, counts: Value, chunks: Value, n: Value) -> Value:
-        """Turn counts into places: by digit, then by chunk. Gives whether all digits are equal, so nothing would move."""
+        """Turn counts into places: by digit, then by chunk. Gives whether all digits are equal, so
+        nothing would move.
+        """
         t = self.t
         kind = vector("i32", GROUP)
         nothing = constant(kind, 0)
@@ -79,7 +89,10 @@ class Steps:
                 many = t.load(kind, p, 4)
                 t.store(base.get(), p, 4)
                 base.set(t.op("add", base.get(), many))
-            last = t.let(kind, f"shufflevector {sums}, {kind} poison, <{GROUP} x i32> splat (i32 {GROUP - 1})")
+            last = t.let(
+                kind,
+                f"shufflevector {sums}, {kind} poison, <{GROUP} x i32> splat (i32 {GROUP - 1})",
+            )
             carry.set(t.op("add", carry.get(), last))
         bits = t.convert("bitcast", same.get(), f"i{GROUP}")
         return t.compare("icmp ne", bits, Value(f"i{GROUP}", "0"))
@@ -92,12 +105,16 @@ class Steps:
         step = 1
         while step < GROUP:
             lanes = ", ".join(f"i32 {GROUP + n - step if n >= step else n}" for n in range(GROUP))
-            moved = self.t.let(v.type, f"shufflevector {v.type} zeroinitializer, {v}, <{GROUP} x i32> <{lanes}>")
+            moved = self.t.let(
+                v.type, f"shufflevector {v.type} zeroinitializer, {v}, <{GROUP} x i32> <{lanes}>"
+            )
             v = self.t.op("add", v, moved)
             step *= 2
         return v
 
-    def move(self, source: Value, to: Value, low: int | Value, high: Value, shift: Value, counts: Value) -> None:
+    def move(
+        self, source: Value, to: Value, low: int | Value, high: Value, shift: Value, counts: Value
+    ) -> None:
         t = self.t
         with t.polled(low, high, EVERY) as (a, b), t.loop(a, b) as i:
             item = self.items.get(t, source, i)
@@ -107,7 +124,9 @@ class Steps:
             self.items.put(t, item, to, t.convert("zext", place, "i64"))
 
     def sort(self, a: Value, b: Value, n: Value, counts: Value, *, counted: bool) -> Value:
-        """Sort `n` items of `a`, with `b` to move to and fro; gives where they are. `counted`: the first digit already is."""
+        """Sort `n` items of `a`, with `b` to move to and fro; gives where they are. `counted`: the
+        first digit already is.
+        """
         t = self.t
         source, to = t.variable(a), t.variable(b)
         if not counted:
@@ -125,7 +144,9 @@ class Steps:
         return source.get()
 
     def ranks(self, a: Value, b: Value, n: Value) -> None:
-        """Sort a few items with indices from `a` to `b`: each goes where as many are before it. Both may be written a bit past n."""
+        """Sort a few items with indices from `a` to `b`: each goes where as many are before it.
+        Both may be written a bit past n.
+        """
         t, items = self.t, self.items
         narrow = self.order.key_bits == 32
         rank = t.scratch("i64", SHORT + RANKED)
@@ -138,7 +159,11 @@ class Steps:
                 other = t.splat(t.load("i64", t.at(a, items.type, j), 8), RANKED)
                 before = t.compare("icmp ult", other, mine)
                 if not narrow:
-                    tie = t.op("and", t.compare("icmp eq", other, mine), t.compare("icmp slt", t.splat(j, RANKED), numbers))
+                    tie = t.op(
+                        "and",
+                        t.compare("icmp eq", other, mine),
+                        t.compare("icmp slt", t.splat(j, RANKED), numbers),
+                    )
                     before = t.op("or", before, tie)
                 sums.set(t.op("add", sums.get(), t.convert("zext", before, vector("i64", RANKED))))
             t.store(sums.get(), t.at(rank, "i64", i), 8)
@@ -152,9 +177,19 @@ class Steps:
             return t.load(kind, t.at(a, "i64", i), 8)
         pairs = t.load(vector("i64", 2 * RANKED), t.at(a, self.items.type, i), 16)
         lanes = ", ".join(f"i32 {2 * n}" for n in range(RANKED))
-        return t.let(kind, f"shufflevector {pairs}, {pairs.type} poison, <{RANKED} x i32> <{lanes}>")
+        return t.let(
+            kind, f"shufflevector {pairs}, {pairs.type} poison, <{RANKED} x i32> <{lanes}>"
+        )
 
-    def store(self, source: Value, low: int | Value, high: Value, x: Value, values: Value | None, indices: Value | None) -> None:
+    def store(
+        self,
+        source: Value,
+        low: int | Value,
+        high: Value,
+        x: Value,
+        values: Value | None,
+        indices: Value | None,
+    ) -> None:
         """Write values and indices of sorted items."""
         t, raw = self.t, self.order.raw
         width = self.order.dtype.itemsize
@@ -175,7 +210,9 @@ class Steps:
         return self.t.op("or", zero, nan)
 
     def restore(self, source: Value, n: Value, x: Value, values: Value) -> None:
-        """Zeros and NaNs have keys in common: put their own bits where they are, in the operand's order."""
+        """Zeros and NaNs have keys in common: put their own bits where they are, in the operand's
+        order.
+        """
         t, raw, width = self.t, self.order.raw, self.order.dtype.itemsize
         places = [t.variable(self.first(source, n, key)) for key in self.order.shared_keys]
         with t.polled(0, n, EVERY) as (a, b), t.loop(a, b) as i:
@@ -188,7 +225,13 @@ class Steps:
 
     def first(self, source: Value, n: Value, key: Value) -> Value:
         """Where the first sorted item is whose key isn't less."""
-        return lower_bound(self.t, n, lambda i: self.t.compare("icmp ult", self.items.key(self.t, self.items.get(self.t, source, i)), key))
+        return lower_bound(
+            self.t,
+            n,
+            lambda i: self.t.compare(
+                "icmp ult", self.items.key(self.t, self.items.get(self.t, source, i)), key
+            ),
+        )
 
 
 def lower_bound(t: Kernel, n: Value, before: Callable[[Value], Value]) -> Value:

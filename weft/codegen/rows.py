@@ -1,28 +1,28 @@
 """Kernels of fused rows: see `weft.schedule.rows` for what they compute and `RowSpec.words` for their params.
 
-A row of at most one vector stays in registers from the first load to the last store. Longer rows take one loop per level. Where a
-level has little to compute it goes through the lanes' four or more vectors at once, with accumulators in registers, and only
+A row of at most one vector stays in registers from the first load to the last store. Longer rows take one loop per level, a
+batch of rows level by level: so the end of one row's fold overlaps with the start of the next row's. Where a level has little to compute it goes through the lanes' four or more vectors at once, with accumulators in registers, and only
 what is left of the row vector by vector, with accumulators on the stack; where it has much, all goes vector by vector: that
 is no slower, and the code is short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from weft.codegen.reduce_frame import Axis, spans
+from weft.codegen.reduce_frame import Axis, Span, spans
 from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto, write
 from weft.codegen.text import Text, Value, i64, module
 from weft.codegen.verbs import Leaf, cast, emit, memory
 from weft.ops.scalar import Scalar, walk
 from weft.schedule.reduce import CHUNK, LANES, OPERANDS, accumulator
-from weft.schedule.rows import Fold, Level, Map, RowSpec, arrange
+from weft.schedule.rows import BATCH, Fold, Level, Map, RowSpec, arrange
 from weft.types.dtype import DType
 
 #: work of a level above which it is written for one vector at a time
 HEAVY_LEVEL = 16
 
-Env = dict[int, Value]
+Env = dict[int, Value]  # value number -> what holds it
 
 
 def lower(spec: RowSpec) -> str:
@@ -62,8 +62,9 @@ class _Kernel:
         self.kept: Env = {}
         for v in (v for level in self.levels for v in level.keeps):
             self.kept[v] = held
-            size = t.mul(words["pitch"], p.dtype(v).itemsize)
-            held = t.at(held, "i8", t.op("and", t.add(size, 63), i64(-64)))
+            held = t.at(held, memory(p.dtype(v)), t.mul(words["pitch"], words["batch"]))
+        steps = range(len(p.inputs), len(p.kinds))
+        self.noted = {v: t.scratch(memory(p.dtype(v)), BATCH) for v in steps if p.kinds[v] == "each"}
         self.folds: dict[int, _Fold] = {}
         for level in self.levels:
             for v in level.folds:
@@ -92,21 +93,41 @@ class _Kernel:
         with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
             low = t.mul(task, w["block"])
             high = t.min(t.add(low, w["block"]), w["rows"])
-            with spans(t, low, high, self.axes, len(p.inputs)) as span, t.loop(0, span.length) as j:
-                row = t.add(span.first, j)
-                bases = [
-                    t.at(base, memory(d), t.add(o, t.mul(j, s)))
-                    for base, (_, d), o, s in zip(self.inputs, p.inputs, span.offsets, span.steps, strict=True)
-                ]
-                outs = [
-                    t.at(base, memory(p.dtype(v)), t.mul(row, self.n) if self._wide(v) else row)
-                    for base, v in zip(self.outputs, p.outputs, strict=True)
-                ]
-                each = dict(self.once)
-                for v, (kind, d) in enumerate(p.inputs):
-                    if kind == "each":
-                        each[v] = read(t, d, bases[v], 1)
-                _Row(self, bases, outs, each).write(mask)
+            with spans(t, low, high, self.axes, len(p.inputs)) as span:
+                if mask is not None:
+                    with t.loop(0, span.length) as j:
+                        self._row(span, j).short(mask)
+                else:
+                    with t.loop(0, span.length, w["batch"]) as j:
+                        self._batch(span, j, t.min(t.sub(span.length, j), w["batch"]))
+
+    def _batch(self, span: Span, first: Value, count: Value) -> None:
+        """Some rows, level by level."""
+        t = self.t
+        for number in range(len(self.levels)):
+            with t.loop(0, count) as b:
+                kept = {
+                    v: t.at(base, memory(self.program.dtype(v)), t.mul(b, self.words["pitch"]))
+                    for v, base in self.kept.items()
+                }
+                self._row(span, t.add(first, b)).level(number, b, kept)
+
+    def _row(self, span: Span, j: Value) -> _Row:
+        t, p = self.t, self.program
+        row = t.add(span.first, j)
+        bases = [
+            t.at(base, memory(d), t.add(o, t.mul(j, s)))
+            for base, (_, d), o, s in zip(self.inputs, p.inputs, span.offsets, span.steps, strict=True)
+        ]
+        outs = [
+            t.at(base, memory(p.dtype(v)), t.mul(row, self.n) if self._wide(v) else row)
+            for base, v in zip(self.outputs, p.outputs, strict=True)
+        ]
+        each = dict(self.once)
+        for v, (kind, d) in enumerate(p.inputs):
+            if kind == "each":
+                each[v] = read(t, d, bases[v], 1)
+        return _Row(self, bases, outs, each)
 
     def _wide(self, v: int) -> bool:
         return self.program.kinds[v] in ("row", "column")
@@ -125,27 +146,46 @@ class _Row:
         self.k, self.t, self.p = k, k.t, k.program
         self.bases, self.outs, self.each = bases, outs, each
         self.spread: Env = {}
+        self.kept: Env | None = None  # rows of scratch memory; None: all stays in registers
 
-    def write(self, mask: Value | None) -> None:
-        t, k = self.t, self.k
+    def short(self, mask: Value) -> None:
+        """The whole row, which is one vector."""
+        k = self.k
         env: Env = {}
         self._scalars(0)
         for number, level in enumerate(k.levels):
-            if mask is not None:
-                for v in level.folds:
-                    k.folds[v].lanes.clear(1)
-                self._vector(level, number, i64(0), mask, 0, env, keep=False)
-                for v in level.folds:
-                    f = k.folds[v]
-                    self._known(v, f.monoid.join([f.monoid.neutral(1)], f.lanes.finish(1, i64(0)))[0])
-            elif level.folds:
-                self._reduce(level, number)
-            else:
-                self._through(level, number, i64(0), k.n, ())
+            for v in level.folds:
+                k.folds[v].lanes.clear(1)
+            self._vector(level, number, i64(0), mask, 0, env)
+            for v in level.folds:
+                f = k.folds[v]
+                self._known(v, f.monoid.join([f.monoid.neutral(1)], f.lanes.finish(1, i64(0)))[0])
             self._scalars(number + 1)
+        self._store_scalars(range(len(k.levels) + 1))
+
+    def level(self, number: int, b: Value, kept: Env) -> None:
+        """One level of a longer row, number `b` of its batch."""
+        t, k, p = self.t, self.k, self.p
+        self.kept = kept
+        for v, place in k.noted.items():
+            if number and p.levels[v] <= number:
+                self.each[v] = read(t, p.dtype(v), t.at(place, memory(p.dtype(v)), b), 1)
+        known = set(self.each)
+        self._scalars(number)
+        if k.levels[number].folds:
+            self._reduce(k.levels[number], number)
+        else:
+            self._through(k.levels[number], number, i64(0), k.n, ())
+        self._scalars(number + 1)
+        for v in sorted(self.each.keys() - known):
+            if v in k.noted:
+                write(t, self.each[v], p.dtype(v), t.at(k.noted[v], memory(p.dtype(v)), b))
+        self._store_scalars([number + 1] if number else [0, 1])
+
+    def _store_scalars(self, levels: Iterable[int]) -> None:
         for v, out in zip(self.p.outputs, self.outs, strict=True):
-            if v in self.each:
-                write(t, self.each[v], self.p.dtype(v), out)
+            if v in self.each and self.p.levels[v] in levels:
+                write(self.t, self.each[v], self.p.dtype(v), out)
 
     def _known(self, v: int, state: Value) -> None:
         """A fold is done: round it to its dtype."""
@@ -156,7 +196,7 @@ class _Row:
         """Steps that give one value per row, once the folds below `level` are known; spread all such values over a vector."""
         for v, (kind, at) in enumerate(zip(self.p.kinds, self.p.levels, strict=True)):
             step = self.p.step(v)
-            if kind == "each" and at == level and isinstance(step, Map):
+            if kind == "each" and at == level and isinstance(step, Map) and v not in self.each:
                 (self.each[v],) = emit(self.t, [step.rule], 1, self.k.leaf(self.each, 1))
         for v, value in self.each.items():
             if v not in self.spread:
@@ -220,7 +260,7 @@ class _Row:
         return self.t.at(f.table, memory(f.acc), lane)
 
     def _vector(
-        self, level: Level, number: int, at: Value, mask: Value | None, lanes: int | Value, env: Env, keep: bool = True
+        self, level: Level, number: int, at: Value, mask: Value | None, lanes: int | Value, env: Env
     ) -> None:
         """One vector of the row: compute, reduce, store. `lanes`: a group of the registers, or a place in the table."""
         t, k, p = self.t, self.k, self.p
@@ -239,9 +279,9 @@ class _Row:
             v = p.outputs[position]
             d = p.dtype(v)
             write(t, self._value(v, number, at, mask, env), d, t.at(self.outs[position], memory(d), at), mask)
-        for v in level.keeps if keep else ():
+        for v in level.keeps if self.kept is not None else ():
             d = p.dtype(v)
-            write(t, self._value(v, number, at, mask, env), d, t.at(k.kept[v], memory(d), at))
+            write(t, self._value(v, number, at, mask, env), d, t.at(self.kept[v], memory(d), at))
 
     def _value(self, v: int, number: int, at: Value, mask: Value | None, env: Env) -> Value:
         """A vector of value `v`: known already, read, or computed here."""
@@ -254,9 +294,9 @@ class _Row:
             d = self.p.dtype(v)
             base = k.inputs[v] if self.p.kinds[v] == "column" else self.bases[v]
             env[v] = read(t, d, t.at(base, memory(d), at), k.group, mask)
-        elif v in k.kept and v not in k.levels[number].computes:
+        elif self.kept is not None and v in self.kept and v not in k.levels[number].computes:
             d = self.p.dtype(v)
-            env[v] = read(t, d, t.at(k.kept[v], memory(d), at), k.group)
+            env[v] = read(t, d, t.at(self.kept[v], memory(d), at), k.group)
         else:
             assert isinstance(step, Map)
             for a in self.p.reads(v):

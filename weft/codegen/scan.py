@@ -19,7 +19,9 @@ def lower(spec: Scan) -> str:
 
 
 def better(t: Kernel, op: str, dtype: DType, new: Value, old: Value) -> Value:
-    """Whether a running maximum (minimum) takes the new element: larger (smaller), or the first NaN."""
+    """Whether a running maximum (minimum) takes the new element: larger (smaller), or the first
+    NaN.
+    """
     if dtype.is_float:
         wins = t.compare(f"fcmp {'ugt' if op == 'max' else 'ult'}", new, old)
         return t.op("and", wins, t.compare("fcmp ord", old, old))
@@ -39,20 +41,35 @@ class _Chain:
     def get(self, at: Value, lanes: int = 1) -> Value:
         x = self.t.read(self.spec.source, self.x, at, lanes)
         # through the result's dtype: an int8 result of an int64 operand wraps before it runs
-        return cast(self.t, cast(self.t, x, self.spec.source, self.spec.result), self.spec.result, self.dtype)
+        return cast(
+            self.t,
+            cast(self.t, x, self.spec.source, self.spec.result),
+            self.spec.result,
+            self.dtype,
+        )
 
     def put(self, at: Value, value: Value, index: Value | None, lanes: int = 1) -> None:
-        self.t.write(self.spec.result, cast(self.t, value, self.dtype, self.spec.result), self.values, at, lanes)
+        self.t.write(
+            self.spec.result,
+            cast(self.t, value, self.dtype, self.spec.result),
+            self.values,
+            at,
+            lanes,
+        )
         if self.indices is not None and index is not None:
             self.t.write(int64, index, self.indices, at, lanes)
 
-    def step(self, value: Value, index: Value | None, new: Value, here: Value) -> tuple[Value, Value | None]:
+    def step(
+        self, value: Value, index: Value | None, new: Value, here: Value
+    ) -> tuple[Value, Value | None]:
         """The running value and its index after `new`, which is element `here`."""
         t, op = self.t, self.spec.op
         if self.sums:
             return t.op(("f" if self.dtype.is_float else "") + op, value, new), None
         takes = better(t, op, self.dtype, new, value)
-        return t.select(takes, new, value), t.select(takes, here, index) if index is not None else None
+        return t.select(takes, new, value), t.select(
+            takes, here, index
+        ) if index is not None else None
 
     def place(self, n: Value, length: Value) -> Value:
         """Where the scan is after `n` steps."""
@@ -83,15 +100,23 @@ def _rows(spec: Scan) -> Kernel:
 
 
 def _step_rows(
-    t: Kernel, chain: _Chain, starts: Sequence[Value], running: Sequence[tuple[Variable, Variable | None]], at: Value
+    t: Kernel,
+    chain: _Chain,
+    starts: Sequence[Value],
+    running: Sequence[tuple[Variable, Variable | None]],
+    at: Value,
 ) -> None:
     places = [t.add(start, at) for start in starts]
-    news = [chain.get(p) for p in places]  # all loads before the first store, which might alias them for all LLVM knows
+    news = [
+        chain.get(p) for p in places
+    ]  # all loads before the first store, which might alias them for all LLVM knows
     for place, new, (value, index) in zip(places, news, running, strict=True):
         if chain.sums:
             value.set(chain.step(value.get(), None, new, at)[0])
         else:
-            with t.seldom(better(t, chain.spec.op, chain.dtype, new, value.get())):  # keeps the comparison off the chain
+            with t.seldom(
+                better(t, chain.spec.op, chain.dtype, new, value.get())
+            ):  # keeps the comparison off the chain
                 value.set(new)
                 if index is not None:
                     index.set(at)
@@ -104,7 +129,7 @@ def _columns(spec: Scan) -> Kernel:
     outer, length, inner, block, segments, columns, every = t.params(7)
     values = t.scratch(register(chain.dtype), COLUMNS)  # the running row, unrounded
     indices = t.scratch("i64", COLUMNS) if spec.indices else None
-    widths = (64 // chain.dtype.itemsize, 1)
+    widths = (256 // chain.dtype.itemsize, 64 // chain.dtype.itemsize, 1)
 
     def begin(origin: Value, at: Value, count: Value) -> None:
         def body(i: Value, w: int) -> None:

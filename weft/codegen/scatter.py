@@ -123,7 +123,9 @@ def _rows(t: Kernel, spec: Scatter, put: Put) -> None:
             place = t.checked_index(spec.index, index, j.get(), n)
             with t.when(t.compare("icmp ult", t.sub(place, low), height)):
                 to, at = t.mul(t.add(start.get(), place), inner), t.mul(row, inner)
-                t.strip(0, inner, (4 * lanes, lanes, 1), lambda i, w: put(t.add(to, i), t.add(at, i), w))
+                t.strip(
+                    0, inner, (4 * lanes, lanes, 1), lambda i, w: put(t.add(to, i), t.add(at, i), w)
+                )
             t.turn(j, k, start, n)
 
 
@@ -146,7 +148,9 @@ def _along(t: Kernel, spec: Scatter, put: Put) -> None:
 
 def _single(t: Kernel, spec: Scatter, put: Put) -> None:
     index = _operands(t, spec)[0]
-    _, _, n, rows, length, stride, base, column, block, segments, segment, every = t.params(COMMON + 9)
+    _, _, n, rows, length, stride, base, column, block, segments, segment, every = t.params(
+        COMMON + 9
+    )
     with t.tasks() as task:
         which, part = t.divmod(task, segments)
         first, low = t.mul(which, block), t.mul(part, segment)
@@ -162,7 +166,11 @@ def _single(t: Kernel, spec: Scatter, put: Put) -> None:
                 after = t.add(now, LANES)
                 leave(t.lt(b, after))
                 _, front, bad = t.index(spec.index, index, t.add(indices, now), n, LANES)
-                leave(t.compare("icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")))
+                leave(
+                    t.compare(
+                        "icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")
+                    )
+                )
                 for lane in range(LANES):
                     one = t.let("i64", f"extractelement {front}, i64 {lane}")
                     here = t.add(now, lane)

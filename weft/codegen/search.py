@@ -8,7 +8,7 @@ from weft.codegen.text import Value, i64, module, vector
 from weft.schedule.search import Nonzero, SearchSorted
 
 #: values searched for side by side, so that one waits for memory while the others step
-SIDE_BY_SIDE = 16
+SIDE_BY_SIDE = 8
 #: elements looked at together
 LANES = 16
 
@@ -41,7 +41,9 @@ def _search(spec: SearchSorted) -> Kernel:
                 after = t.add(place.get(), half)
                 yes = t.compare(before, key(ordered, t.sub(after, 1)), w)
                 # an even chance, which a branch would guess wrong half the time
-                place.set(t.let("i64", f"select {yes}, {after}, {place.get()}, !unpredictable !{{}}"))
+                place.set(
+                    t.let("i64", f"select {yes}, {after}, {place.get()}, !unpredictable !{{}}")
+                )
             left.set(t.sub(size, half))
         for c, (place, w) in enumerate(zip(low, wanted, strict=True)):
             with t.when(t.compare("icmp ne", n, i64(0))):

@@ -29,7 +29,9 @@ class _Sort(Kernel):
         super().__init__(operands=1 + spec.values + spec.indices, name=name)
         self.spec = spec
         self.steps = Steps(self, Order(spec.dtype, spec.descending), spec.carries, spec.digit)
-        self.rows, self.n, self.block, self.slot, self.a, self.b, self.chunks, self.chunk = self.params(8)
+        self.rows, self.n, self.block, self.slot, self.a, self.b, self.chunks, self.chunk = (
+            self.params(8)
+        )
         self.memory = self.scratch_memory()
 
     def row_of(self, operand: int, row: Value) -> Value:
@@ -44,7 +46,12 @@ class _Sort(Kernel):
     def slot_of(self, n: Value) -> tuple[Value, Value, Value, Value]:
         """A slot of scratch memory: state, counts, two arrays."""
         start = self.at(self.memory, "i8", self.mul(n, self.slot))
-        return start, self.at(start, "i8", STATE), self.at(start, "i8", self.a), self.at(start, "i8", self.b)
+        return (
+            start,
+            self.at(start, "i8", STATE),
+            self.at(start, "i8", self.a),
+            self.at(start, "i8", self.b),
+        )
 
 
 def _rows(spec: Sort) -> Kernel:
@@ -68,8 +75,9 @@ def _rows(spec: Sort) -> Kernel:
     return t
 
 
-# A row shared by several tasks. Words of its state: 0 the bits of the keys that are done, 1 which array the items were in
-# before the pass, 2 whether the pass leaves them there. Then a byte a chunk: whether some of it share a key with different bits.
+# A row shared by several tasks. Words of its state: 0 the bits of the keys that are done, 1 which
+# array the items were in before the pass, 2 whether the pass leaves them there. Then a byte a
+# chunk: whether some of it share a key with different bits.
 FLAGS = 32
 
 
@@ -199,7 +207,9 @@ def _topk(spec: TopK) -> Kernel:
     return t
 
 
-def _sorted(steps: Steps, array: Value, arrays: tuple[Value, Value], many: Value, counts: Value) -> Value:
+def _sorted(
+    steps: Steps, array: Value, arrays: tuple[Value, Value], many: Value, counts: Value
+) -> Value:
     """Sort the items of one of two arrays, by whichever way suits; gives the array they are in."""
     t = steps.t
     other = t.select(t.compare("icmp eq", array, arrays[0]), arrays[1], arrays[0])
@@ -213,9 +223,16 @@ def _sorted(steps: Steps, array: Value, arrays: tuple[Value, Value], many: Value
 
 
 def _collect(
-    steps: Steps, x: Value, candidates: tuple[Value, Variable, Value], seen: Variable, n: Value, k: Value
+    steps: Steps,
+    x: Value,
+    candidates: tuple[Value, Variable, Value],
+    seen: Variable,
+    n: Value,
+    k: Value,
 ) -> None:
-    """Go on from `seen`, adding what comes before the k-th candidate, until they are too many or a while has passed."""
+    """Go on from `seen`, adding what comes before the k-th candidate, until they are too many or a
+    while has passed.
+    """
     t, order, items = steps.t, steps.order, steps.items
     array, many, most = candidates
     limit = items.key(t, items.get(t, array, t.sub(k, 1)))
@@ -223,7 +240,9 @@ def _collect(
 
     def add(i: Value) -> None:
         key, _ = order.key(t, steps.element(x, i))
-        items.put(t, items.make(t, key, i), array, many.get())  # stays only where the next one goes behind it
+        items.put(
+            t, items.make(t, key, i), array, many.get()
+        )  # stays only where the next one goes behind it
         many.set(t.add(many.get(), t.convert("zext", t.compare("icmp ult", key, limit), "i64")))
 
     with t.endless() as leave:

@@ -1,4 +1,6 @@
-"""Keys whose unsigned order is the order elements are sorted in, and items: a key with the element's index or without."""
+"""Keys whose unsigned order is the order elements are sorted in, and items: a key with the
+element's index or without.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ def constant(type_: str, n: int) -> Value:
 class Order:
     """Ascending, or descending, order of a dtype.
 
-    A float's key is its bits with the sign turned, negative ones turned whole; -0.0 has 0.0's and NaNs have the largest.
-    Descending keys are complements. Keys are i32, or i64 for dtypes of 64 bits.
+    A float's key is its bits with the sign turned, negative ones turned whole; -0.0 has 0.0's and
+    NaNs have the largest. Descending keys are complements. Keys are i32, or i64 for dtypes of 64
+    bits.
     """
 
     dtype: DType
@@ -43,7 +46,9 @@ class Order:
         return f"i{self.key_bits}"
 
     def key(self, t: Kernel, x: Value) -> tuple[Value, Value]:
-        """The keys of elements' bits, and which elements share theirs with others of different bits (-0.0 and NaN)."""
+        """The keys of elements' bits, and which elements share theirs with others of different bits
+        (-0.0 and NaN).
+        """
         lanes, bits = lanes_of(x.type), self.dtype.bits
         sign, ones = constant(x.type, -(1 << (bits - 1))), constant(x.type, -1)
         odd = constant(vector("i1", lanes), 0)
@@ -61,7 +66,9 @@ class Order:
             x = t.op("xor", x, sign)
         if self.descending:
             x = t.op("xor", x, ones)
-        return (t.convert("zext", x, vector(self.key_type, lanes)) if bits < self.key_bits else x), odd
+        return (
+            t.convert("zext", x, vector(self.key_type, lanes)) if bits < self.key_bits else x
+        ), odd
 
     def element(self, t: Kernel, key: Value) -> Value:
         """The bits of an element with this key."""
@@ -79,12 +86,16 @@ class Order:
         """The keys of zeros and of NaNs."""
         ones = (1 << self.dtype.bits) - 1
         zero = 1 << (self.dtype.bits - 1)
-        return tuple(Value(self.key_type, str(n ^ ones if self.descending else n)) for n in (zero, ones))  # type: ignore[return-value]
+        return tuple(
+            Value(self.key_type, str(n ^ ones if self.descending else n)) for n in (zero, ones)
+        )  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Items:
-    """How keys are kept while they are sorted. With indices: i64 with the key on top, or a pair of i64 for 64-bit keys."""
+    """How keys are kept while they are sorted. With indices: i64 with the key on top, or a pair of
+    i64 for 64-bit keys.
+    """
 
     order: Order
     indices: bool

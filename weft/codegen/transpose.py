@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.codegen.contract_pack import transpose
+from weft.codegen.contract_pack import turn
 from weft.codegen.text import Text, Value, module, vector
 from weft.schedule.transpose import BLOCK, TransposeSpec
 
@@ -47,7 +47,7 @@ def _block(
             corner = t.at(source, element, t.add(r, t.mul(c, x_step)))
             lines = [t.load(tile, t.at(corner, element, t.mul(x_step, k)), spec.itemsize) for k in range(side)]
             out = t.at(target, element, t.add(t.mul(r, y_step), c))
-            for k, line in enumerate(transpose(t, lines, spec.itemsize)):
+            for k, line in enumerate(turn(t, lines)):
                 t.store(line, t.at(out, element, t.mul(y_step, k)), spec.itemsize)
     _one_by_one(t, element, spec.itemsize, source, target, (whole_rows, rows), (Value("i64", "0"), columns), x_step, y_step)
     _one_by_one(t, element, spec.itemsize, source, target, (Value("i64", "0"), whole_rows), (whole_columns, columns), x_step, y_step)

@@ -14,13 +14,13 @@ import numpy as np
 from weft.ops import math as m
 from weft.ops import scalar as s
 from weft.ops.define import Value
-from weft.ops.elementwise import exp, less, real, sigmoid, sign, softplus, tanh, where
 from weft.ops.elementwise import abs as absolute
+from weft.ops.elementwise import less, real, sigmoid, sign, softplus, tanh, where
 from weft.ops.makers import composite
 from weft.ops.reduction import narrowed, widened
 from weft.ops.samples import Sample, array
 from weft.ops.scalar import Scalar
-from weft.types.dtype import DTYPES, float32
+from weft.types.dtype import DTYPES
 
 _GAP = math.sqrt(2 / math.pi)
 _CUBE = 0.044715
@@ -210,7 +210,9 @@ softplus_scaled = real(
     "softplus_scaled",
     lambda a, beta, bound: s.select(a * beta > bound, a, m.softplus(a * beta) / beta),
     lambda g, y, a, beta, bound: where(a * beta > bound, g, g * sigmoid(a * beta)),
-    reference=lambda a, beta, bound: np.where(a * beta > bound, a, np.logaddexp(a * beta, 0) / beta),
+    reference=lambda a, beta, bound: np.where(
+        a * beta > bound, a, np.logaddexp(a * beta, 0) / beta
+    ),
     spans=((-3, 3), (0.5, 2), (20, 30)),
     doc="softplus(beta * x) / beta, and x where beta * x is above a bound.",
 )

@@ -36,7 +36,9 @@ def _samples() -> Iterator[Sample]:
         for n in range(3):
             params = tuple(array((3,), float32, (0.5, 2.0), seed=i) for i in range(n))
             yield Sample((array(shape, float32), *params), {"eps": 1e-5})
-    yield Sample((array((4, 3), float64), array((3,), float64), array((3,), float64)), {"eps": 1e-5})
+    yield Sample(
+        (array((4, 3), float64), array((3,), float64), array((3,), float64)), {"eps": 1e-5}
+    )
     yield Sample((array((4,), float32),), {"eps": 1e-5}, ShapeError)
     yield Sample((array((4, 3), float32), array((4,), float32)), {"eps": 1e-5}, ShapeError)
 
@@ -60,10 +62,14 @@ def batch_norm_moment(g: Value, x: Value, mean: Value) -> Value:
 
 
 @composite("batch_norm_spread")
-def batch_norm_spread(g: Value, x: Value, mean: Value, by_g: Value, by_x: Value, shift: Value) -> Value:
+def batch_norm_spread(
+    g: Value, x: Value, mean: Value, by_g: Value, by_x: Value, shift: Value
+) -> Value:
     """by_g * g + by_x * (x - mean) + shift, the factors being one number per channel."""
     d = widened(x) - per_channel(mean, x)
-    return narrowed(per_channel(by_g, x) * widened(g) + (per_channel(by_x, x) * d + per_channel(shift, x)), x)
+    return narrowed(
+        per_channel(by_g, x) * widened(g) + (per_channel(by_x, x) * d + per_channel(shift, x)), x
+    )
 
 
 def _vjp(g: Any, y: Any, x: Value, *params: Value, eps: float) -> tuple[Any, ...]:
@@ -117,7 +123,12 @@ def _apply_reference(x: Any, mean: Any, var: Any, *params: Any, eps: float) -> A
     return out.astype(x.dtype)
 
 
-@composite("batch_norm_apply", reference=_apply_reference, samples=_apply_samples, onnx="BatchNormalization")
+@composite(
+    "batch_norm_apply",
+    reference=_apply_reference,
+    samples=_apply_samples,
+    onnx="BatchNormalization",
+)
 def batch_norm_apply(x: Value, mean: Value, var: Value, *params: Value, eps: float) -> Value:
     """Channels moved by a given mean and scaled by a given variance, then by a weight and a bias (both optional)."""
     check_channels("batch_norm", x, (mean, var, *params))

@@ -82,8 +82,9 @@ def _diagonals(x: Value, names: Labels) -> tuple[Value, Labels]:
         j = names.index(twice, i + 1)
         if x.type.shape[i] != x.type.shape[j]:
             raise ShapeError("einsum", expected=f"one size for {twice!r}", got=str(x.type))
-        x = diagonal(x, offset=0, axis1=i, axis2=j)
-        names = (*(n for k, n in enumerate(names) if k not in (i, j)), twice)
+        others = [k for k in range(len(names)) if k not in (i, j)]
+        x = diagonal(permute_dims(x, axes=(*others, i, j)), offset=0)
+        names = (*(names[k] for k in others), twice)
     return x, names
 
 
@@ -126,7 +127,7 @@ def tensordot(a: Value, b: Value, axes: int | tuple[Sequence[int], Sequence[int]
     for n, (i, j) in enumerate(zip(of_a, of_b, strict=True)):
         left[i] = right[j] = f"k{n}"
     out = tuple(n for n in (*left, *right) if n[0] != "k")
-    return contract(*_same_dtype(a, b), spec=Contraction(tuple(left), tuple(right), out))  # type: ignore[no-any-return]
+    return contract(*same_dtype(a, b), spec=Contraction(tuple(left), tuple(right), out))  # type: ignore[no-any-return]
 
 
 def vecdot(a: Value, b: Value, axis: int = -1) -> Value:
@@ -138,9 +139,10 @@ def vecdot(a: Value, b: Value, axis: int = -1) -> Value:
     names = tuple("k" if n == ndim + i else f"b{n}" for n in range(ndim))
     left, right = names[ndim - a.type.ndim :], names[ndim - b.type.ndim :]
     out = tuple(n for n in names if n != "k")
-    return contract(*_same_dtype(a, b), spec=Contraction(left, right, out))  # type: ignore[no-any-return]
+    return contract(*same_dtype(a, b), spec=Contraction(left, right, out))  # type: ignore[no-any-return]
 
 
-def _same_dtype(a: Value, b: Value) -> tuple[Value, Value]:
+def same_dtype(a: Value, b: Value) -> tuple[Value, Value]:
+    """Both in the dtype they promote to."""
     dtype = result_dtype(a.type.dtype, b.type.dtype)
     return tuple(x if x.type.dtype is dtype else astype(x, dtype=dtype) for x in (a, b))  # type: ignore[return-value]

@@ -17,7 +17,7 @@ from weft.ops.makers import common_dtype, elementwise, like, shapes, wants_gradi
 from weft.ops.samples import Sample, array, pointwise
 from weft.ops.scalar import Scalar
 from weft.types import DType, TensorType, broadcast_shapes
-from weft.types.dtype import DTYPES, bool_, float32
+from weft.types.dtype import DTYPES, bool_, float32, float64
 
 real = partial(elementwise, domain="float")
 test = partial(elementwise, domain="any", gives=bool_)
@@ -201,7 +201,30 @@ lgamma = real(
     reference=np.vectorize(math.lgamma, otypes="d"),
     spans=((0.3, 9),),
 )
-digamma = real("digamma", m.digamma, lambda g, y, a: g * trigamma(a), spans=((0.3, 9),))
+digamma = real(
+    "digamma", m.digamma, lambda g, y, a: g * polygamma(a, n=1), spans=((0.3, 9),)
+)
+
+
+def _polygamma_samples() -> Iterator[Sample]:
+    for n in (1, 2, 3):
+        yield Sample((array((7,), float32, (0.3, 9)),), {"n": n})
+        yield Sample((array((2, 3), float64, (0.3, 9)),), {"n": n})
+
+
+polygamma = register(
+    Op(
+        "polygamma",
+        lambda t, *, n: TensorType(t.shape, common_dtype("polygamma", (t,), "float")),
+        scalar=lambda x, *, n: m.polygamma(
+            x.cast(common_dtype("polygamma", (TensorType((), x.dtype),), "float")), n
+        ),
+        vjp=lambda g, y, x, *, n: (g * polygamma(x, n=n + 1),),
+        samples=_polygamma_samples,
+        doc="The n-th derivative of digamma.",
+    )
+)
+
 
 # activations: one rounding at the end for the half types
 

@@ -31,7 +31,12 @@ REDUCTIONS = ("none", "mean", "sum")
 def _pair(place: str, x: Value, t: Value) -> tuple[Value, Value]:
     for v in (x, t):
         if not v.type.dtype.is_float:
-            raise DTypeError(place, expected="floating operands", got=v.type.dtype.name, hint="convert with .astype()")
+            raise DTypeError(
+                place,
+                expected="floating operands",
+                got=v.type.dtype.name,
+                hint="convert with .astype()",
+            )
     return widened(x), widened(t)
 
 
@@ -45,7 +50,13 @@ def reduced(loss: Value, x: Value, reduction: str) -> Value:
 
 def _reduced_reference(loss: Any, x: Any, reduction: str) -> Any:
     with np.errstate(invalid="ignore"):
-        out = loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.sum() / loss.size
+        out = (
+            loss
+            if reduction == "none"
+            else loss.sum()
+            if reduction == "sum"
+            else loss.sum() / loss.size
+        )
     return np.asarray(out).astype(x.dtype)
 
 
@@ -55,11 +66,20 @@ def _samples(span: tuple[float, float] = (-3.0, 3.0), **attrs: Any) -> Any:
             for shape in [(3, 5), (37,), ()]:
                 args = (array(shape, float32, span), array(shape, float32, span, seed=1))
                 yield Sample(args, attrs | {"reduction": r})
-            yield Sample((array((3, 4), float32, span), array((4,), float32, span)), attrs | {"reduction": r})
+            yield Sample(
+                (array((3, 4), float32, span), array((4,), float32, span)), attrs | {"reduction": r}
+            )
         for d in DTYPES:
             if d.is_float:
-                yield Sample((array((3, 5), d, span), array((3, 5), d, span, seed=1)), attrs | {"reduction": "mean"})
-        yield Sample((array((3, 5), float32), array((3, 4), float32)), attrs | {"reduction": "mean"}, ShapeError)
+                yield Sample(
+                    (array((3, 5), d, span), array((3, 5), d, span, seed=1)),
+                    attrs | {"reduction": "mean"},
+                )
+        yield Sample(
+            (array((3, 5), float32), array((3, 4), float32)),
+            attrs | {"reduction": "mean"},
+            ShapeError,
+        )
 
     return make
 
@@ -83,7 +103,9 @@ def l1_loss(x: Value, t: Value, *, reduction: str) -> Value:
 
 def _huber_reference(x: Any, t: Any, *, delta: float, reduction: str) -> Any:
     d = np.abs(x.astype("f8") - t)
-    return _reduced_reference(np.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta)), x, reduction)
+    return _reduced_reference(
+        np.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta)), x, reduction
+    )
 
 
 @composite("huber_loss", samples=_samples(delta=0.75), reference=_huber_reference)
@@ -160,7 +182,9 @@ def _logits_samples() -> Iterator[Sample]:
     for s in _samples()():
         if s.attrs["reduction"] == "mean":
             yield Sample(s.args, {}, s.error)
-    yield Sample((array((3, 5), float32), array((3, 5), float32, (0, 1)), array((5,), float32, (0.5, 3.0))))
+    yield Sample(
+        (array((3, 5), float32), array((3, 5), float32, (0, 1)), array((5,), float32, (0.5, 3.0)))
+    )
 
 
 @composite("binary_cross_entropy_with_logits", samples=_logits_samples, reference=_logits_reference)
@@ -241,14 +265,25 @@ def _cross_entropy_vjp(g: Value, y: Value, x: Value, t: Value) -> tuple[Any, ...
     return (lambda: cross_entropy_grad(g, x, t, classes)), None
 
 
-@composite("cross_entropy", samples=_logit_samples, reference=_cross_entropy_reference, vjp=_cross_entropy_vjp)
+@composite(
+    "cross_entropy",
+    samples=_logit_samples,
+    reference=_cross_entropy_reference,
+    vjp=_cross_entropy_vjp,
+)
 def cross_entropy(x: Value, t: Value) -> Value:
     """-log(softmax(x)) at the target, for every row of x (N, C)."""
     n = x.type.shape[0] if x.type.ndim else 0
     if x.type.ndim != 2 or t.type.shape != (n,):
-        raise ShapeError("cross_entropy", expected="logits (N, C) and targets (N,)", got=f"{x.type} and {t.type}")
+        raise ShapeError(
+            "cross_entropy", expected="logits (N, C) and targets (N,)", got=f"{x.type} and {t.type}"
+        )
     if not x.type.dtype.is_float or not t.type.dtype.is_int:
-        raise DTypeError("cross_entropy", expected="floating logits and integer targets", got=f"{x.type} and {t.type}")
+        raise DTypeError(
+            "cross_entropy",
+            expected="floating logits and integer targets",
+            got=f"{x.type} and {t.type}",
+        )
     top, rest = log_partition(x)
     picked = reshape(take_along_axis(x, reshape(t, shape=(n, 1)), axis=1), shape=(n,))
     return narrowed(rest - (widened(picked) - top), x)

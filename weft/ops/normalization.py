@@ -17,8 +17,8 @@ from weft.ops.define import Value
 from weft.ops.elementwise import exp, isfinite, log, rsqrt, where
 from weft.ops.makers import composite, like
 from weft.ops.movement import reshape
-from weft.ops.reduction import max as largest
 from weft.ops.reduction import folded_shape, narrowed, restore, widened
+from weft.ops.reduction import max as largest
 from weft.ops.reduction import sum as total
 from weft.ops.samples import Sample, array
 from weft.types.dtype import DTYPES, float32, float64, int32
@@ -30,7 +30,10 @@ def _require_float(place: str, *xs: Value) -> None:
     for x in xs:
         if not x.type.dtype.is_float:
             raise DTypeError(
-                place, expected="floating operands", got=x.type.dtype.name, hint="convert with .astype()"
+                place,
+                expected="floating operands",
+                got=x.type.dtype.name,
+                hint="convert with .astype()",
             )
 
 
@@ -38,7 +41,14 @@ def _require_float(place: str, *xs: Value) -> None:
 
 
 def _axis_samples() -> Iterator[Sample]:
-    for shape, axis in [((3, 5), 1), ((3, 70), 1), ((4, 3, 5), 1), ((5, 3), 0), ((2, 1), 1), ((0, 3), 1)]:
+    for shape, axis in [
+        ((3, 5), 1),
+        ((3, 70), 1),
+        ((4, 3, 5), 1),
+        ((5, 3), 0),
+        ((2, 1), 1),
+        ((0, 3), 1),
+    ]:
         yield Sample((array(shape, float32),), {"axis": axis})
     for d in DTYPES:
         if d.is_float:
@@ -143,10 +153,15 @@ def _row_samples() -> Iterator[Sample]:
         n = shape[-1:]
         yield Sample((array(shape, float32),), {"eps": 1e-5})
         yield Sample((array(shape, float32), array(n, float32, seed=1)), {"eps": 1e-5})
-        yield Sample((array(shape, float32), array(n, float32, seed=1), array(n, float32, seed=2)), {"eps": 1e-3})
+        yield Sample(
+            (array(shape, float32), array(n, float32, seed=1), array(n, float32, seed=2)),
+            {"eps": 1e-3},
+        )
     for d in DTYPES:
         if d.is_float:
-            yield Sample((array((3, 17), d), array((17,), d), array((17,), d, seed=1)), {"eps": 1e-5})
+            yield Sample(
+                (array((3, 17), d), array((17,), d), array((17,), d, seed=1)), {"eps": 1e-5}
+            )
     yield Sample((array((3, 5), float32), array((4,), float32)), {"eps": 1e-5}, ShapeError)
     yield Sample((array((3, 5), int32),), {"eps": 1e-5}, DTypeError)
 
@@ -166,7 +181,9 @@ def _check_row(place: str, x: Value, params: tuple[Value, ...]) -> None:
         raise ShapeError(place, expected="at least one axis", got=str(x.type))
     for p in params:
         if p.type.shape != x.type.shape[-1:]:
-            raise ShapeError(place, expected=f"parameters of shape {x.type.shape[-1:]}", got=str(p.type))
+            raise ShapeError(
+                place, expected=f"parameters of shape {x.type.shape[-1:]}", got=str(p.type)
+            )
 
 
 def _count(x: Value) -> float:
@@ -199,7 +216,9 @@ def layer_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
 def layer_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
     """The cotangent of layer_norm's weight: g times the normalised row, summed over the rows."""
     d, r = _centred(widened(x), eps)
-    return narrowed(total(widened(g) * (d * r), axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
+    return narrowed(
+        total(widened(g) * (d * r), axes=tuple(range(x.type.ndim - 1)), keepdims=False), x
+    )
 
 
 def _layer_norm_vjp(g: Value, y: Value, x: Value, *params: Value, eps: float) -> tuple[Any, ...]:
@@ -253,7 +272,10 @@ def rms_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
 def rms_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
     """The cotangent of rms_norm's weight."""
     w = widened(x)
-    return narrowed(total(widened(g) * (w * _root(w, eps)), axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
+    return narrowed(
+        total(widened(g) * (w * _root(w, eps)), axes=tuple(range(x.type.ndim - 1)), keepdims=False),
+        x,
+    )
 
 
 def _rms_norm_vjp(g: Value, y: Value, x: Value, *weight: Value, eps: float) -> tuple[Any, ...]:
@@ -286,7 +308,9 @@ def check_channels(place: str, x: Value, params: tuple[Value, ...]) -> None:
         raise ShapeError(place, expected="an operand (N, C, …)", got=str(x.type))
     for p in params:
         if p.type.shape != x.type.shape[1:2]:
-            raise ShapeError(place, expected=f"one number per channel, {x.type.shape[1:2]}", got=str(p.type))
+            raise ShapeError(
+                place, expected=f"one number per channel, {x.type.shape[1:2]}", got=str(p.type)
+            )
 
 
 def _group_samples() -> Iterator[Sample]:
@@ -312,7 +336,9 @@ def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
     check_channels("group_norm", x, params)
     n, channels = x.type.shape[:2]
     if groups < 1 or channels % groups:  # type: ignore[operator]
-        raise ShapeError("group_norm", expected=f"a number of groups that divides {channels}", got=str(groups))
+        raise ShapeError(
+            "group_norm", expected=f"a number of groups that divides {channels}", got=str(groups)
+        )
     width = math.prod(x.type.shape[1:]) // groups  # type: ignore[arg-type]
     d, r = _centred(reshape(widened(x), shape=(n, groups, width)), eps)
     out = reshape(d * r, shape=x.type.shape)

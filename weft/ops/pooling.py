@@ -17,6 +17,7 @@ import numpy as np
 from weft.errors import DTypeError, ShapeError
 from weft.ops import scalar as s
 from weft.ops.define import Op, Value, register
+from weft.ops.elementwise import isnan, maximum, where
 from weft.ops.makers import composite
 from weft.ops.movement import permute_dims, reshape, slice_
 from weft.ops.samples import Sample, array
@@ -39,13 +40,17 @@ def _window_type(place: str, t: Any, kernel: Ints, sizes: Ints) -> TensorType:
     return TensorType((*t.shape[: t.ndim - len(kernel)], *sizes), t.dtype)
 
 
-def _taps(place: Any, shape: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints) -> Iterator[Any]:
+def _taps(
+    place: Any, shape: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints
+) -> Iterator[Any]:
     """The coordinates of each tap, and whether they are inside."""
     axes = []
     for o, n, k, step, off, d in zip(place, shape, kernel, stride, offset, dilation, strict=True):
         one = []
         for t in range(k):
-            zero = s.const(0, int64) + off - s.const(t, int64) * d  # o * step is at least this inside
+            zero = (
+                s.const(0, int64) + off - s.const(t, int64) * d
+            )  # o * step is at least this inside
             first, last = -(-zero // step), (zero + n - 1) // step
             one.append((o * step - zero, (o >= first) & (o <= last)))
         axes.append(one)
@@ -56,7 +61,9 @@ def _taps(place: Any, shape: Any, kernel: Ints, stride: Ints, offset: Ints, dila
         yield tuple(c for c, _ in taps), inside
 
 
-def _windows(x: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints, sizes: Ints, fill: float) -> Any:
+def _windows(
+    x: Any, kernel: Ints, stride: Ints, offset: Ints, dilation: Ints, sizes: Ints, fill: float
+) -> Any:
     """NumPy: every window of x, its taps flattened on the last axis; `fill` outside."""
     rank = len(kernel)
     lead = x.shape[: x.ndim - rank]
@@ -79,10 +86,17 @@ def _samples() -> Iterator[Sample]:
     one = {"kernel": (2, 3), "stride": (1, 1), "offset": (0, 0), "sizes": (6, 4)}
     yield Sample((x,), one)
     yield Sample((x,), one | {"stride": (2, 2), "offset": (1, 1), "sizes": (4, 3)})
-    yield Sample((x,), one | {"kernel": (3, 3), "stride": (3, 1), "offset": (1, 1), "sizes": (3, 6)})
+    yield Sample(
+        (x,), one | {"kernel": (3, 3), "stride": (3, 1), "offset": (1, 1), "sizes": (3, 6)}
+    )
     yield Sample((x,), one | {"stride": (4, 5), "sizes": (2, 1)})
-    yield Sample((array((3, 40), float64),), {"kernel": (5,), "stride": (2,), "offset": (2,), "sizes": (20,)})
-    yield Sample((array((2, 0, 4), float32),), {"kernel": (2,), "stride": (2,), "offset": (0,), "sizes": (2,)})
+    yield Sample(
+        (array((3, 40), float64),), {"kernel": (5,), "stride": (2,), "offset": (2,), "sizes": (20,)}
+    )
+    yield Sample(
+        (array((2, 0, 4), float32),),
+        {"kernel": (2,), "stride": (2,), "offset": (0,), "sizes": (2,)},
+    )
 
 
 def _dilated_samples() -> Iterator[Sample]:
@@ -99,14 +113,18 @@ def _dilated_samples() -> Iterator[Sample]:
 
 def _sum_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Scalar:
     rank, acc = len(kernel), None
-    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, (1,) * rank):
+    for at, inside in _taps(
+        i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, (1,) * rank
+    ):
         v = x((*i[: len(i) - rank], *at), where=inside, otherwise=0).cast(x.dtype.compute)
         acc = v if acc is None else acc + v
     return acc  # type: ignore[return-value]
 
 
 def _sum_reference(x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Any:
-    return _windows(x, kernel, stride, offset, (1,) * len(kernel), sizes, 0)[0].sum(-1, dtype=x.dtype)
+    return _windows(x, kernel, stride, offset, (1,) * len(kernel), sizes, 0)[0].sum(
+        -1, dtype=x.dtype
+    )
 
 
 window_sum = register(
@@ -116,7 +134,11 @@ window_sum = register(
         at=_sum_at,
         vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
             lambda: window_spread(
-                g, kernel=kernel, stride=stride, offset=offset, sizes=x.type.shape[x.type.ndim - len(kernel) :]
+                g,
+                kernel=kernel,
+                stride=stride,
+                offset=offset,
+                sizes=x.type.shape[x.type.ndim - len(kernel) :],
             ),
         ),
         reference=_sum_reference,
@@ -130,9 +152,15 @@ def _phases_at(i: Any, g: Any, *, kernel: Ints, stride: Ints, offset: Ints, coun
     """At place q * stride + r of the result the taps t = (r + offset) mod stride + m * stride end, of window
     q + (r + offset) // stride - m."""
     rank, acc = len(kernel), None
-    lead, phases, places = i[: len(i) - 2 * rank], i[len(i) - 2 * rank : len(i) - rank], i[len(i) - rank :]
+    lead, phases, places = (
+        i[: len(i) - 2 * rank],
+        i[len(i) - 2 * rank : len(i) - rank],
+        i[len(i) - rank :],
+    )
     axes = []
-    for r, q, n, k, step, off in zip(phases, places, g.shape[-rank:], kernel, stride, offset, strict=True):
+    for r, q, n, k, step, off in zip(
+        phases, places, g.shape[-rank:], kernel, stride, offset, strict=True
+    ):
         one = []
         first, lag = (r + off) % step, (r + off) // step
         for m in range(-(-k // step)):
@@ -172,7 +200,9 @@ def _spread_reference(g: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes
     rank = len(kernel)
     lead, places = g.shape[: g.ndim - rank], g.shape[g.ndim - rank :]
     blank = np.zeros(sizes, g.dtype)
-    where = _windows(blank, kernel, stride, offset, (1,) * rank, places, 0)[1].reshape(math.prod(places), -1)
+    where = _windows(blank, kernel, stride, offset, (1,) * rank, places, 0)[1].reshape(
+        math.prod(places), -1
+    )
     out = np.zeros((math.prod(lead), math.prod(sizes) + 1), g.dtype)
     for k, at in enumerate(where):
         np.add.at(out, (slice(None), at), g.reshape(math.prod(lead), -1)[:, k, None])
@@ -183,7 +213,11 @@ def _spread_reference(g: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes
     "window_spread",
     vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
         lambda: window_sum(
-            g, kernel=kernel, stride=stride, offset=offset, sizes=x.type.shape[x.type.ndim - len(kernel) :]
+            g,
+            kernel=kernel,
+            stride=stride,
+            offset=offset,
+            sizes=x.type.shape[x.type.ndim - len(kernel) :],
         ),
     ),
     reference=_spread_reference,
@@ -202,7 +236,9 @@ def window_spread(g: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: 
     out = reshape(out, shape=(*shape, *whole))
     if whole == tuple(sizes):
         return out  # type: ignore[no-any-return]
-    return slice_(out, starts=(0,) * out.type.ndim, sizes=(*shape, *sizes), steps=(1,) * out.type.ndim)  # type: ignore[no-any-return]
+    return slice_(
+        out, starts=(0,) * out.type.ndim, sizes=(*shape, *sizes), steps=(1,) * out.type.ndim
+    )  # type: ignore[no-any-return]
 
 
 # largest elements
@@ -212,20 +248,32 @@ def _lowest(d: Any) -> float:
     return -math.inf if d.is_float else 0 if d.kind == "u" else -(2 ** (d.bits - 1))
 
 
-def _max_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints) -> Scalar:
+def _max_at(
+    i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> Scalar:
     rank, acc, c = len(kernel), None, x.dtype.compute
-    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation):
-        v = x((*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)).cast(c)
+    for at, inside in _taps(
+        i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation
+    ):
+        v = x(
+            (*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)
+        ).cast(c)
         acc = v if acc is None else s.maximum(acc, v)
     return acc  # type: ignore[return-value]
 
 
-def _argmax_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints) -> Scalar:
+def _argmax_at(
+    i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> Scalar:
     """The first of the largest; of NaNs the last, as PyTorch has it."""
     rank, c = len(kernel), x.dtype.compute
     best, found = s.const(_lowest(c), c), s.const(-1, int64)
-    for at, inside in _taps(i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation):
-        v = x((*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)).cast(c)
+    for at, inside in _taps(
+        i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation
+    ):
+        v = x(
+            (*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)
+        ).cast(c)
         flat = at[0]
         for n, k in zip(x.shape[len(i) - rank + 1 :], at[1:], strict=True):
             flat = flat * n + k
@@ -237,20 +285,24 @@ def _argmax_at(i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, size
 
 def _max_reference(x: Any, *, dilation: Ints, **attrs: Any) -> Any:
     lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    return _windows(x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest)[0].max(-1)
+    return _windows(
+        x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest
+    )[0].max(-1)
 
 
 def _argmax_reference(x: Any, *, dilation: Ints, **attrs: Any) -> Any:
     lowest = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    values, at = _windows(x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest)
+    values, at = _windows(
+        x, attrs["kernel"], attrs["stride"], attrs["offset"], dilation, attrs["sizes"], lowest
+    )
     at = np.broadcast_to(at, values.shape)
     return np.take_along_axis(at, values.argmax(-1)[..., None], -1)[..., 0]
 
 
 def _max_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tuple[Any, ...]:
     def cotangent() -> Value:
-        where = window_argmax(x, kernel=kernel, **attrs)
-        return unpool(g, where, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[no-any-return]
+        found = window_argmax(x, kernel=kernel, **attrs)
+        return unpool(g, found, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[no-any-return]
 
     return (cotangent,)
 
@@ -258,7 +310,9 @@ def _max_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tup
 window_max = register(
     Op(
         "window_max",
-        lambda t, *, kernel, stride, offset, sizes, dilation: _window_type("window_max", t, kernel, sizes),
+        lambda t, *, kernel, stride, offset, sizes, dilation: _window_type(
+            "window_max", t, kernel, sizes
+        ),
         at=_max_at,
         vjp=_max_vjp,
         reference=_max_reference,
@@ -280,12 +334,103 @@ window_argmax = register(
 )
 
 
-def unpool(g: Value, where: Value, *, sizes: Ints) -> Value:
+def unpool(g: Value, found: Value, *, sizes: Ints) -> Value:
     """Elements put, and where they meet added, at the places `window_argmax` gave; zeros elsewhere."""
     lead = g.type.shape[: g.type.ndim - len(sizes)]
     rows, taken = math.prod(lead), math.prod(g.type.shape[len(lead) :])  # type: ignore[arg-type]
     flat = (rows, taken)
     out = scatter_sum(
-        reshape(where, shape=flat), reshape(g, shape=flat), shape=(rows, math.prod(sizes)), axis=1
+        reshape(found, shape=flat), reshape(g, shape=flat), shape=(rows, math.prod(sizes)), axis=1
     )
     return reshape(out, shape=(*lead, *sizes))  # type: ignore[no-any-return]
+
+
+# windows of more taps than one kernel unrolls: in pieces
+
+
+def pieces(kernel: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """A window cut into parts of at most TAPS taps: (first tap, size) of each, in row-major order.
+
+    >>> list(pieces((3, 40)))
+    [((0, 0), (1, 40)), ((1, 0), (1, 40)), ((2, 0), (1, 40))]
+    """
+    room, parts = TAPS, []
+    for k in reversed(kernel):
+        size = max(1, min(k, room))
+        parts.append([(a, min(size, k - a)) for a in range(0, k, size)])
+        room //= size
+    for cut in itertools.product(*reversed(parts)):
+        yield tuple(a for a, _ in cut), tuple(n for _, n in cut)
+
+
+def _shifted(offset: Ints, first: Ints, dilation: Ints) -> Ints:
+    return tuple(o - a * d for o, a, d in zip(offset, first, dilation, strict=True))
+
+
+def large_window_sum(x: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Value:
+    """window_sum of any size."""
+    out, ones = None, (1,) * len(kernel)
+    for first, part in pieces(kernel):
+        y = window_sum(
+            x, kernel=part, stride=stride, offset=_shifted(offset, first, ones), sizes=sizes
+        )
+        out = y if out is None else out + y
+    return out  # type: ignore[return-value]
+
+
+def large_window_argmax(
+    x: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> tuple[Value, Value]:
+    """window_max and window_argmax of any size."""
+    best: Any = None
+    found: Any = None
+    for first, part in pieces(kernel):
+        attrs = {"kernel": part, "stride": stride, "offset": _shifted(offset, first, dilation)}
+        attrs |= {"sizes": sizes, "dilation": dilation}
+        y, at = window_max(x, **attrs), window_argmax(x, **attrs)
+        if best is None:
+            best, found = y, at
+            continue
+        better = (y > best) | isnan(y) | (found < 0)
+        best, found = where(better & (at >= 0), y, best), where(better & (at >= 0), at, found)
+    return best, found
+
+
+def _large_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tuple[Any, ...]:
+    def cotangent() -> Value:
+        _, found = large_window_argmax(x, kernel=kernel, **attrs)
+        return unpool(g, found, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[arg-type]
+
+    return (cotangent,)
+
+
+def _large_samples() -> Iterator[Sample]:
+    attrs = {
+        "kernel": (9, 9),
+        "stride": (1, 2),
+        "offset": (4, 4),
+        "sizes": (12, 6),
+        "dilation": (1, 1),
+    }
+    yield Sample((array((2, 12, 12), float32),), attrs)
+    attrs = {"kernel": (70,), "stride": (3,), "offset": (0,), "sizes": (11,), "dilation": (1,)}
+    yield Sample((array((100,), float32),), attrs)
+
+
+@composite("large_window_max", vjp=_large_vjp, reference=_max_reference, samples=_large_samples)
+def large_window_max(
+    x: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> Value:
+    """window_max of any size."""
+    out: Any = None
+    for first, part in pieces(kernel):
+        y = window_max(
+            x,
+            kernel=part,
+            stride=stride,
+            offset=_shifted(offset, first, dilation),
+            sizes=sizes,
+            dilation=dilation,
+        )
+        out = y if out is None else maximum(out, y)
+    return out  # type: ignore[no-any-return]

@@ -55,15 +55,15 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
     square = SQUARE[vector]
     few = p.rows.size <= WIDE[vector].heights[0]
     small = p.rows.size * p.cols.size * p.depth.size <= 1 << 15
-    l_flat = wide_enough and not p.l.windowed and len(p.rows.sizes) == 1 and len(p.depth.sizes) == 1
+    l_flat = wide_enough and not p.l.windowed and p.rows.flat("l") and p.depth.flat("l")
     r_flat = (
-        wide_enough and not p.r.windowed and len(p.cols.sizes) == 1 and len(p.depth.sizes) == 1
-        and (p.cols.strides("r")[0] == 1 or p.cols.size == 1)
+        wide_enough and not p.r.windowed and p.cols.flat("r") and p.depth.flat("r")
+        and (p.cols.strides("r")[-1] == 1 or p.cols.size == 1)
     )  # fmt: skip
     r = "place" if r_flat and (few or small or p.rows.size <= square.heights[0]) else _packing(p.cols, p.depth, p.r, "r")
     tile = WIDE[vector] if few and r == "place" else square
     spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.windowed)
-    l_bytes = abs(p.rows.strides("l")[0]) * dtype.itemsize if l_flat else 0
+    l_bytes = abs(p.rows.strides("l")[-1]) * dtype.itemsize if l_flat else 0
     clash = l_bytes % 2048 == 0 and l_bytes and p.depth.size > 64  # rows that fall in the same sets of the cache
     if not l_flat or (clash and p.cols.size >= 4 * spec.panel):
         spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.windowed)

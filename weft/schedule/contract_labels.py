@@ -57,7 +57,7 @@ class Operand:
         if not self.windowed:
             return []
         number = {n: i for i, n in enumerate(n for g in groups for n in g.names)}
-        out = []
+        out = [(1, 0, 1, 0, -1, 0, -1, 0)] * (len(self.said) < 2)  # a copy has at least two axes
         for x, size, stride in zip(self.said, self.layout.type.shape, self.layout.strides, strict=True):
             w = x if isinstance(x, Window) else Window(x, "", 1, 0)
             p, q = number.get(w.pos, -1), number.get(w.tap, -1)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from weft.buffer import Layout
 from weft.errors import ShapeError
 
-#: elements of work a task should have: tens of microseconds, so that claiming it costs nothing beside
+#: elements of work a task should have: tens of microseconds, so that claiming it costs nothing
+#: beside
 TASK = 1 << 15
 #: elements of work between two polls inside a task that may be long: about a millisecond
 POLL = 1 << 19

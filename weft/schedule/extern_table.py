@@ -12,6 +12,7 @@ from weft.schedule.gather import plan_take, plan_take_along_axis
 from weft.schedule.launch import Launch
 from weft.schedule.scan import plan_scan
 from weft.schedule.scatter import plan_scatter
+from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchsorted
 from weft.schedule.sort import plan_sort, plan_topk
 
 Layouts = tuple[Layout, ...]
@@ -61,5 +62,8 @@ EXTERNS: dict[str, Planner] = {
     "cumulative_min": _scan("min"),
     "sort": _sort(values=True),
     "argsort": _sort(values=False),
+    "searchsorted": lambda xs, attrs, out, threads: plan_searchsorted(xs[0], xs[1], right=attrs["right"]),
+    "nonzero_starts": lambda xs, attrs, out, threads: plan_count_nonzero(xs[0]),
+    "nonzero_places": lambda xs, attrs, out, threads: plan_nonzero(xs[0], xs[1], attrs["many"]),
     "topk": lambda xs, attrs, out, threads: plan_topk(xs[0], attrs["k"], largest=attrs["largest"]),
 }

@@ -1,8 +1,8 @@
 """Reading by index: `take` (rows along an axis) and `take_along_axis`.
 
-Both require dense operands. Indices may be of any integer dtype; negative ones of a signed dtype count from the end; one
-out of range makes the kernel return 1 with that index in the frame. Gathering moves bytes, so kernels depend on the width
-of an element and not on its dtype.
+Both require dense operands. Indices may be of any integer dtype; negative ones of a signed dtype
+count from the end; one out of range makes the kernel return 1 with that index in the frame.
+Gathering moves bytes, so kernels depend on the width of an element and not on its dtype.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SEGMENT = 1 << 16
 class GatherRows:
     """Copies runs of bytes: out[o, j, :] = x[o, index[j], :].
 
-    Operands x, index, out. Params: rows (outer * k), k, n, bytes of a run, rows of a task, segments of a run, bytes of a
-    segment. Task = row block * segments + segment.
+    Operands x, index, out. Params: rows (outer * k), k, n, bytes of a run, rows of a task, segments
+    of a run, bytes of a segment. Task = row block * segments + segment.
     """
 
     index: DType
@@ -34,10 +34,11 @@ class GatherRows:
 
 @dataclass(frozen=True)
 class GatherElements:
-    """Single elements of `width` bytes: out[r, v] = x[(r // group) * base + index[r * stride + v] * step + v * column].
+    """Single elements of `width` bytes: out[r, v] = x[(r // group) * base + index[r * stride + v] *
+    step + v * column].
 
-    Operands x, index, out. Params: rows, length of a row, stride, group, base, step, column, n, rows of a task, segments of
-    a row, length of a segment. Task = row block * segments + segment.
+    Operands x, index, out. Params: rows, length of a row, stride, group, base, step, column, n,
+    rows of a task, segments of a row, length of a segment. Task = row block * segments + segment.
     """
 
     width: int
@@ -48,11 +49,15 @@ class GatherElements:
 
 
 def plan_take(x: Layout, index: Layout, axis: int) -> Launch:
-    """x.shape[:axis] + index.shape + x.shape[axis + 1:]: the rows of `x` along `axis` that `index` names."""
+    """x.shape[:axis] + index.shape + x.shape[axis + 1:]: the rows of `x` along `axis` that `index`
+    names.
+    """
     require_dense("take", x, index)
     shape: tuple[int, ...] = x.type.shape  # type: ignore[assignment]
     outer, n, inner = fold(shape, axis)
-    out = Layout.dense(TensorType((*shape[:axis], *index.type.shape, *shape[axis + 1 :]), x.type.dtype))
+    out = Layout.dense(
+        TensorType((*shape[:axis], *index.type.shape, *shape[axis + 1 :]), x.type.dtype)
+    )
     k, run = index.type.size, inner * x.type.dtype.itemsize
     if out.type.size == 0:
         return Launch((out,))
@@ -66,7 +71,7 @@ def plan_take(x: Layout, index: Layout, axis: int) -> Launch:
 
 
 def plan_take_along_axis(x: Layout, index: Layout, axis: int) -> Launch:
-    """index.shape: out[.., j, ..] = x[.., index[.., j, ..], ..]. Shapes agree except along `axis`."""
+    """index.shape: out[.., j, ..] = x[.., index[.., j, ..], ..]. Shapes agree but for `axis`."""
     require_dense("take_along_axis", x, index)
     outer, n, inner = fold(x.type.shape, axis)  # type: ignore[arg-type]
     k: int = index.type.shape[axis]  # type: ignore[assignment]
@@ -78,7 +83,18 @@ def plan_take_along_axis(x: Layout, index: Layout, axis: int) -> Launch:
         return _elements(spec, out, 1, outer, stride=outer, group=1, base=0, step=1, column=n, n=n)
     if inner == 1:
         return _elements(spec, out, outer, k, stride=k, group=1, base=n, step=1, column=0, n=n)
-    return _elements(spec, out, outer * k, inner, stride=inner, group=k, base=n * inner, step=inner, column=1, n=n)
+    return _elements(
+        spec,
+        out,
+        outer * k,
+        inner,
+        stride=inner,
+        group=k,
+        base=n * inner,
+        step=inner,
+        column=1,
+        n=n,
+    )
 
 
 def _elements(

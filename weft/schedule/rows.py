@@ -27,6 +27,8 @@ LONGEST = 1 << 16
 KEEP = 6
 #: elements a task works on, about
 TASK = 1 << 15
+#: rows that go through the levels together (one's latency hides behind the others'), at most, and bytes of them
+BATCH, BATCH_BYTES = 16, 16384
 
 #: what a value is, from one for the whole program to one per element
 KINDS = ("one", "each", "column", "row")
@@ -142,7 +144,7 @@ def arrange(program: RowProgram) -> tuple[Level, ...]:
     """The loops of a program, and which values are kept between them."""
     levels, kinds = program.levels, program.kinds
     depth = 1 + max([levels[v] for v in range(len(levels)) if kinds[v] in ("row", "column")], default=-1)
-    depth = max([depth, *(levels[v] for v in range(len(levels)) if isinstance(program.step(v), Fold))])
+    depth = max([1, depth, *(levels[v] for v in range(len(levels)) if isinstance(program.step(v), Fold))])
     kept: set[int] = set()
     first: dict[int, int] = {}  # value -> level that computes it first
     needed: list[list[int]] = []
@@ -245,7 +247,7 @@ class RowSpec:
         return self.said
 
     def words(self) -> tuple[str, ...]:
-        out = ["rows", "block", "n", "slice", "pitch"]
+        out = ["rows", "block", "n", "batch", "slice", "pitch"]
         for axis in range(self.outer):
             out += [f"k{axis}", *(f"k{axis}.{i}" for i in range(len(self.program.inputs)))]
         return (*out, *(f"n{i}" for i in range(self.program.numbers)))
@@ -281,8 +283,10 @@ def plan_rows(
     work = n * (2 + sum(level.work for level in levels) // 8)
     heavy = count * work >= HEAVY
     block = max(1, min(TASK // work, -(-count // (4 * threads)))) if heavy else count
-    held = sum(-(-pitch * d.itemsize // 64) * 64 for d in kept)
-    values = {"rows": count, "block": block, "n": n, "slice": held, "pitch": pitch}
+    wide = [d for kind, d in program.inputs if kind == "row"] + kept
+    batch = max(1, min(BATCH, BATCH_BYTES // (n * sum(d.itemsize for d in wide) + 1)))
+    held = sum(batch * pitch * d.itemsize for d in kept)
+    values = {"rows": count, "block": block, "n": n, "batch": batch, "slice": held, "pitch": pitch}
     values |= {f"n{i}": x for i, x in enumerate(numbers)}
     for axis, size in enumerate(nest.sizes):
         values |= {f"k{axis}": size} | {f"k{axis}.{i}": s[axis] for i, s in enumerate(nest.strides)}

@@ -1,9 +1,10 @@
 """Running sums, products, maxima and minima along an axis.
 
-Order: one chain along the axis, y[0] = x[0], y[i] = y[i - 1] op x[i] (from the far end with `reverse`). Half types run the
-chain in float32 and round each stored element once from the unrounded running value. A running maximum keeps what it has
-unless the new element is larger or the first NaN, so its value is always an element and its index the first (in scan order)
-that attains it.
+Order: one chain along the axis, y[0] = x[0], y[i] = y[i - 1] op x[i] (from the far end with
+`reverse`). Half types run the chain in float32 and round each stored element once from the
+unrounded running value. A running maximum keeps what it has unless the new element is larger or the
+first NaN, so its value is always an element and its index the first (in scan order) that attains
+it.
 
 Requires a dense operand.
 """
@@ -25,10 +26,12 @@ COLUMNS = 1024
 
 @dataclass(frozen=True)
 class Scan:
-    """`op` is add, mul, max or min; elements are cast to `result` first. With `rows` the scanned axis is the last one.
+    """`op` is add, mul, max or min; elements are cast to `result` first. With `rows` the scanned
+    axis is the last one.
 
-    Operands x, values[, int64 indices]. Params with `rows`: rows, length, rows of a task, elements between polls.
-    Without: outer, length, inner, outer of a task, segments of a row, columns of a segment, steps between polls.
+    Operands x, values[, int64 indices]. Params with `rows`: rows, length, rows of a task, elements
+    between polls. Without: outer, length, inner, outer of a task, segments of a row, columns of a
+    segment, steps between polls.
     """
 
     op: str
@@ -39,21 +42,37 @@ class Scan:
     indices: bool = False
 
     def key(self) -> str:
-        flags = f"{'rows' if self.rows else 'columns'}{' reverse' * self.reverse}{' indices' * self.indices}"
-        return f"scan {self.op} {self.source.short} {self.result.short} {flags}"
+        flags = " reverse" * self.reverse + " indices" * self.indices
+        along = "rows" if self.rows else "columns"
+        return f"scan {self.op} {self.source.short} {self.result.short} {along}{flags}"
 
 
 def plan_scan(
-    x: Layout, axis: int, op: str, *, dtype: DType | None = None, reverse: bool = False, indices: bool = False
+    x: Layout,
+    axis: int,
+    op: str,
+    *,
+    dtype: DType | None = None,
+    reverse: bool = False,
+    indices: bool = False,
 ) -> Launch:
-    """Values of dtype `dtype` (by default the operand's) and, with `indices`, where each maximum or minimum is."""
+    """Values of dtype `dtype` (by default the operand's) and, with `indices`, where each maximum or
+    minimum is.
+    """
     place = {"add": "cumulative_sum", "mul": "cumulative_prod"}.get(op, f"cumulative_{op}")
     require_dense(place, x)
     result = dtype or x.type.dtype
     if op in ("add", "mul") and (indices or result is bool_):
-        raise DTypeError(place, expected="a numeric dtype and no indices", got=f"{result.name}, indices={indices}")
+        raise DTypeError(
+            place,
+            expected="a numeric dtype and no indices",
+            got=f"{result.name}, indices={indices}",
+        )
     outer, length, inner = fold(x.type.shape, axis)  # type: ignore[arg-type]
-    outs = tuple(Layout.dense(TensorType(x.type.shape, d)) for d in ((result, int64) if indices else (result,)))
+    outs = tuple(
+        Layout.dense(TensorType(x.type.shape, d))
+        for d in ((result, int64) if indices else (result,))
+    )
     size = x.type.size
     if size == 0:
         return Launch(outs)
@@ -65,4 +84,6 @@ def plan_scan(
     columns = min(inner, COLUMNS if outer * inner > COLUMNS else max(64, TASK // length))
     segments, block = pieces(inner, columns), rows_per_task(outer, length * columns)
     params = (outer, length, inner, block, segments, columns, pieces(POLL, columns))
-    return Launch(outs, (Phase(spec, pieces(outer, block) * segments),), params, heavy=size >= HEAVY)
+    return Launch(
+        outs, (Phase(spec, pieces(outer, block) * segments),), params, heavy=size >= HEAVY
+    )

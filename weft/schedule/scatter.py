@@ -1,11 +1,13 @@
-"""Writing by index: out = base (or zeros); then, in index order, out[.., index[i], ..] op= source[.., i, ..].
+"""Writing by index: out = base (or zeros); then, in index order, out[.., index[i], ..] op=
+source[.., i, ..].
 
-`op` is add, assign (the last write wins), max or min (NaN wins, the earlier of equals stays). Sums of half types accumulate
-in float32, starting from the base, and round once. Tasks own disjoint parts of the result and each runs through the indices
-in order, so bits don't depend on how many there are.
+`op` is add, assign (the last write wins), max or min (NaN wins, the earlier of equals stays). Sums
+of half types accumulate in float32, starting from the base, and round once. Tasks own disjoint
+parts of the result and each runs through the indices in order, so bits don't depend on how many
+there are.
 
-Requires dense operands. Indices may be of any integer dtype; negative ones of a signed dtype count from the end; one out of
-range makes the kernel return 1 with that index in the frame.
+Requires dense operands. Indices may be of any integer dtype; negative ones of a signed dtype count
+from the end; one out of range makes the kernel return 1 with that index in the frame.
 """
 
 from __future__ import annotations
@@ -31,17 +33,18 @@ FILL = 1 << 16
 class Scatter:
     """Base [outer, n, inner], source [outer, k, inner].
 
-    Operands [base if `based`,] index, source, out. Functions, run in this order: "fill" (the result is the base, or zeros),
-    "kernel", and "finish" where sums were kept in float32. Params: elements of the result, elements of a fill or finish task,
-    n, then by `style`
+    Operands [base if `based`,] index, source, out. Functions, run in this order: "fill" (the result
+    is the base, or zeros), "kernel", and "finish" where sums were kept in float32. Params: elements
+    of the result, elements of a fill or finish task, n, then by `style`
 
-    - rows (index [k]): outer, k, inner, outer of a task, ranges, rows of a range, index rows between polls.
-      Task = outer block * ranges + range of destinations that it owns.
-    - along (index [outer, k, inner]): outer, k, inner, outer of a task, segments, columns of a segment, index rows between
-      polls. Task = outer block * segments + segment of the columns.
-    - single (inner is 1): rows, length of a row, index stride of a row, result stride of a row, result stride of an element,
-      rows of a task, segments, length of a segment, elements between polls. Task = row block * segments + segment. Rows are
-      cut only where every element has its own destinations.
+    - rows (index [k]): outer, k, inner, outer of a task, ranges, rows of a range, index rows
+      between polls. Task = outer block * ranges + range of destinations that it owns.
+    - along (index [outer, k, inner]): outer, k, inner, outer of a task, segments, columns of a
+      segment, index rows between polls. Task = outer block * segments + segment of the columns.
+    - single (inner is 1): rows, length of a row, index stride of a row, result stride of a row,
+      result stride of an element, rows of a task, segments, length of a segment, elements between
+      polls. Task = row block * segments + segment. Rows are cut only where every element has its
+      own destinations.
     """
 
     op: str
@@ -51,7 +54,8 @@ class Scatter:
     based: bool
 
     def key(self) -> str:
-        return f"scatter {self.op} {self.dtype.short} {self.index.short} {self.style}{' based' * self.based}"
+        said = (self.op, self.dtype.short, self.index.short, self.style)
+        return f"scatter {' '.join(said)}{' based' * self.based}"
 
     @property
     def widened(self) -> bool:
@@ -60,11 +64,18 @@ class Scatter:
 
 
 def plan_scatter(
-    shape: tuple[int, ...], index: Layout, source: Layout, axis: int, op: str, *, base: Layout | None = None
+    shape: tuple[int, ...],
+    index: Layout,
+    source: Layout,
+    axis: int,
+    op: str,
+    *,
+    base: Layout | None = None,
 ) -> Launch:
     """Like `base`, of shape `shape`, or on zeros where there is none.
 
-    A 1-D `index` names rows along `axis` (embedding gradients); one of the source's shape names each element's place along it.
+    A 1-D `index` names rows along `axis` (embedding gradients); one of the source's shape names
+    each element's place along it.
     """
     place = "scatter" if op == "assign" else f"scatter_{op}"
     require_dense(place, index, source, *([base] if base else []))
@@ -78,9 +89,12 @@ def plan_scatter(
     style = "single" if inner == 1 else "along" if along else "rows"
     spec = Scatter(op, dtype, index.type.dtype, style, base is not None)
     block = max(1, min(size, FILL))
-    phases, params = [Phase(spec, pieces(size, block), function="fill")], (size, block, n)
+    phases = [Phase(spec, pieces(size, block), function="fill")]
+    params: tuple[int, ...] = (size, block, n)
     if source.type.size:
-        tasks, more = {"single": _single, "along": _along, "rows": _rows}[style](outer, n, k, inner, along, dtype.itemsize)
+        tasks, more = {"single": _single, "along": _along, "rows": _rows}[style](
+            outer, n, k, inner, along, dtype.itemsize
+        )
         phases.append(Phase(spec, tasks))
         params += more
     if spec.widened:
@@ -95,17 +109,37 @@ _Plan = tuple[int, tuple[int, ...]]
 
 def _rows(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:
     block = rows_per_task(outer, k * inner)
-    wanted = min(k * inner // TASK, MOST, inner * itemsize // NARROW)  # narrow rows aren't worth reading the indices again
+    wanted = min(
+        k * inner // TASK, MOST, inner * itemsize // NARROW
+    )  # narrow rows aren't worth reading the indices again
     height = pieces(max(n, 1), max(1, wanted))
     ranges = pieces(max(n, 1), height)
-    return pieces(outer, block) * ranges, (outer, k, inner, block, ranges, height, max(1, POLL // inner))
+    return pieces(outer, block) * ranges, (
+        outer,
+        k,
+        inner,
+        block,
+        ranges,
+        height,
+        max(1, POLL // inner),
+    )
 
 
 def _along(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:
     block, narrow = rows_per_task(outer, k * inner), NARROW // itemsize
-    columns = min(inner, pieces(pieces(inner, max(1, min(k * inner // TASK, MOST))), narrow) * narrow)
+    columns = min(
+        inner, pieces(pieces(inner, max(1, min(k * inner // TASK, MOST))), narrow) * narrow
+    )
     segments = pieces(inner, columns)
-    return pieces(outer, block) * segments, (outer, k, inner, block, segments, columns, max(1, POLL // columns))
+    return pieces(outer, block) * segments, (
+        outer,
+        k,
+        inner,
+        block,
+        segments,
+        columns,
+        max(1, POLL // columns),
+    )
 
 
 def _single(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:

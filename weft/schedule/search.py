@@ -1,8 +1,9 @@
 """Finding places: positions in a sorted array, and the positions of nonzero elements.
 
-Positions of nonzero elements take two launches, since how many there are must be known before the result can be had:
-`plan_count_nonzero` gives, for each block of the operand, how many come before it, and after the last how many there are in
-all; `plan_nonzero` then writes them, in order. Both require dense operands.
+Positions of nonzero elements take two launches, since how many there are must be known before the
+result can be had: `plan_count_nonzero` gives, for each block of the operand, how many come before
+it, and after the last how many there are in all; `plan_nonzero` then writes them, in order. Both
+require dense operands.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class SearchSorted:
 
 @dataclass(frozen=True)
 class Nonzero:
-    """Functions "count" and then "sum" (one task), operands x, int64 starts [blocks + 1]; or "fill", operands x, starts, int64
-    positions. Params: elements, elements of a block, blocks. A task is a block.
+    """Functions "count" and then "sum" (one task), operands x, int64 starts [blocks + 1]; or
+    "fill", operands x, starts, int64 positions. Params: elements, elements of a block, blocks. A
+    task is a block.
     """
 
     dtype: DType
@@ -44,15 +46,20 @@ class Nonzero:
 
 
 def plan_searchsorted(ordered: Layout, values: Layout, *, right: bool = False) -> Launch:
-    """For each value the first place in the ascending `ordered` where it could be put: before its equals, or behind with `right`.
+    """For each value the first place in the ascending `ordered` where it could be put: before its
+    equals, or behind with `right`.
 
     Order is that of sorting: zeros are equal, NaNs are equal and come last.
     """
     require_dense("searchsorted", ordered, values)
     if ordered.type.ndim != 1:
-        raise ShapeError("searchsorted", expected="a sorted array of one axis", got=repr(ordered.type))
+        raise ShapeError(
+            "searchsorted", expected="a sorted array of one axis", got=repr(ordered.type)
+        )
     if ordered.type.dtype is not values.type.dtype:
-        raise DTypeError("searchsorted", expected="one dtype", got=f"{ordered.type} and {values.type}")
+        raise DTypeError(
+            "searchsorted", expected="one dtype", got=f"{ordered.type} and {values.type}"
+        )
     out = Layout.dense(TensorType(values.type.shape, int64))
     n, many = ordered.type.size, values.type.size
     block = TASK >> 4  # each value takes some twenty steps
@@ -61,17 +68,23 @@ def plan_searchsorted(ordered: Layout, values: Layout, *, right: bool = False) -
 
 
 def plan_count_nonzero(x: Layout) -> Launch:
-    """int64 [blocks + 1]: how many elements of the flat operand aren't zero before each block, and in all."""
+    """int64 [blocks + 1]: how many elements of the flat operand aren't zero before each block, and
+    in all.
+    """
     require_dense("nonzero", x)
     size, blocks = x.type.size, pieces(x.type.size, BLOCK)
     out = Layout.dense(TensorType((blocks + 1,), int64))
     spec = Nonzero(x.type.dtype)
     count = (Phase(spec, blocks, function="count"),) if blocks else ()
-    return Launch((out,), (*count, Phase(spec, 1, function="sum")), (size, BLOCK, blocks), heavy=size >= HEAVY)
+    return Launch(
+        (out,), (*count, Phase(spec, 1, function="sum")), (size, BLOCK, blocks), heavy=size >= HEAVY
+    )
 
 
 def plan_nonzero(x: Layout, starts: Layout, many: int) -> Launch:
-    """int64 [many]: flat positions of what isn't zero, ascending. `starts` is what plan_count_nonzero gave, `many` its last."""
+    """int64 [many]: flat positions of what isn't zero, ascending. `starts` is what
+    plan_count_nonzero gave, `many` its last.
+    """
     require_dense("nonzero", x, starts)
     size, blocks = x.type.size, pieces(x.type.size, BLOCK)
     out = Layout.dense(TensorType((many,), int64))

@@ -1,12 +1,15 @@
 """Sorting and the k largest or smallest, along the last axis.
 
-Order: as numbers; -0.0 and 0.0 are equal; NaNs are equal to each other and larger than everything else, so they come last
-ascending and first descending. Equal elements keep their order in both directions, and where only the first k are wanted
-those of lowest index are taken. Values keep their bits.
+Order: as numbers; -0.0 and 0.0 are equal; NaNs are equal to each other and larger than everything
+else, so they come last ascending and first descending. Equal elements keep their order in both
+directions, and where only the first k are wanted those of lowest index are taken. Values keep their
+bits.
 
-Method: rows of up to SHORT elements by counting, for each, how many come before it; others by least-significant-digit radix passes over keys whose unsigned
-order is the wanted one, each carrying its index where that is needed. A pass in which all digits are equal is skipped. Long
-rows are cut into chunks that are counted and moved by several tasks; the result is the same, the order being total.
+Method: rows of up to SHORT elements by counting, for each, how many come before it; others by
+least-significant-digit radix passes over keys whose unsigned order is the wanted one, each carrying
+its index where that is needed. A pass in which all digits are equal is skipped. Long rows are cut
+into chunks that are counted and moved by several tasks; the result is the same, the order being
+total.
 
 Requires a dense operand [.., n] with n < 2**32.
 """
@@ -34,12 +37,14 @@ MOST = 32
 
 @dataclass(frozen=True)
 class Sort:
-    """Operands x[, values][, int64 indices]. Params: rows, n, rows of a task, bytes of scratch memory of a task or shared row,
-    offsets in it of two arrays of items, chunks, elements of a chunk.
+    """Operands x[, values][, int64 indices]. Params: rows, n, rows of a task, bytes of scratch
+    memory of a task or shared row, offsets in it of two arrays of items, chunks, elements of a
+    chunk.
 
-    The scratch memory: 64 bytes of state, then digit counts of every chunk, then the arrays. Functions: "kernel" sorts whole
-    rows. With `shared`, a row's tasks run "load"; then for every digit "offsets" (one task a row), "move" and, but for the
-    last, "count"; then "store" and, where values of equal rank differ in bits, "restore" (one task a row).
+    The scratch memory: 64 bytes of state, then digit counts of every chunk, then the arrays.
+    Functions: "kernel" sorts whole rows. With `shared`, a row's tasks run "load"; then for every
+    digit "offsets" (one task a row), "move" and, but for the last, "count"; then "store" and, where
+    values of equal rank differ in bits, "restore" (one task a row).
     """
 
     dtype: DType
@@ -50,8 +55,9 @@ class Sort:
     shared: bool = False
 
     def key(self) -> str:
-        outs = "values" * self.values + "indices" * self.indices
-        return f"sort {self.dtype.short} {outs} {self.digit}{' descending' * self.descending}{' shared' * self.shared}"
+        outs = " values" * self.values + " indices" * self.indices
+        flags = " descending" * self.descending + " shared" * self.shared
+        return f"sort {self.dtype.short}{outs} {self.digit}{flags}"
 
     @property
     def carries(self) -> bool:
@@ -69,11 +75,12 @@ class Sort:
 
 @dataclass(frozen=True)
 class TopK:
-    """The first `k` of a row, by its order: up to `most` candidates are kept; when there are more, they are sorted and
-    the first k stay, and from then on only what comes before the last of those is a candidate.
+    """The first `k` of a row, by its order: up to `most` candidates are kept; when there are more,
+    they are sorted and the first k stay, and from then on only what comes before the last of those
+    is a candidate.
 
-    Operands x, values, int64 indices. Params: rows, n, k, most, rows of a task, bytes of scratch memory of a task, offsets in
-    it of two arrays of items.
+    Operands x, values, int64 indices. Params: rows, n, k, most, rows of a task, bytes of scratch
+    memory of a task, offsets in it of two arrays of items.
     """
 
     dtype: DType
@@ -90,11 +97,15 @@ def item_bytes(dtype: DType, indices: bool) -> int:
 
 
 def count_bytes(digit: int) -> int:
-    """Of the counts of one chunk; a cache line more than they need, so that chunks don't fall on each other in the cache."""
+    """Of the counts of one chunk; a cache line more than they need, so that chunks don't fall on
+    each other in the cache.
+    """
     return (4 << digit) + 64
 
 
-def plan_sort(x: Layout, *, descending: bool = False, values: bool = True, indices: bool = False) -> Launch:
+def plan_sort(
+    x: Layout, *, descending: bool = False, values: bool = True, indices: bool = False
+) -> Launch:
     """Sorted values, their int64 indices in the operand, or both, in that order."""
     rows, n, dtype = _shape("sort", x)
     shape = x.type.shape
@@ -123,7 +134,9 @@ def plan_sort(x: Layout, *, descending: bool = False, values: bool = True, indic
 
 
 def plan_topk(x: Layout, k: int, *, largest: bool = True) -> Launch:
-    """Values and int64 indices [.., k] of the k largest (smallest) elements, the most extreme first."""
+    """Values and int64 indices [.., k] of the k largest (smallest) elements, the most extreme
+    first.
+    """
     rows, n, dtype = _shape("topk", x)
     if not 0 <= k <= n:
         raise ShapeError("topk", expected=f"k from 0 to the axis's {n}", got=str(k))
@@ -138,7 +151,9 @@ def plan_topk(x: Layout, k: int, *, largest: bool = True) -> Launch:
     tasks = pieces(rows, block)
     params = (rows, n, k, most, block, slot, a, b)
     heavy = 4 * rows * n >= HEAVY
-    return Launch(layouts, (Phase(TopK(dtype, largest, digit), tasks),), params, tasks * slot, heavy)
+    return Launch(
+        layouts, (Phase(TopK(dtype, largest, digit), tasks),), params, tasks * slot, heavy
+    )
 
 
 def _shape(place: str, x: Layout) -> tuple[int, int, DType]:
@@ -152,7 +167,9 @@ def _shape(place: str, x: Layout) -> tuple[int, int, DType]:
 
 
 def _memory(counts: int, items: int) -> tuple[int, int, int]:
-    """Offsets of the two arrays of items in a slot of scratch memory, and its size. Vectors may reach behind an array."""
+    """Offsets of the two arrays of items in a slot of scratch memory, and its size. Vectors may
+    reach behind an array.
+    """
     a = _aligned(64 + counts)
     b = a + _aligned(items) + 256
     return a, b, b + _aligned(items) + 256

@@ -116,13 +116,23 @@ def _table(buffer: Buffer) -> str:
     a = to_numpy(buffer)
     a = a.reshape(1, -1) if a.ndim == 1 else a
     rows, columns = (_shown(n) for n in a.shape)
-    cells = _plain(a[np.ix_([i or 0 for i in rows], [j or 0 for j in columns])], buffer.layout.type.dtype)
+    cells = _plain(
+        a[np.ix_([i or 0 for i in rows], [j or 0 for j in columns])], buffer.layout.type.dtype
+    )
     said = np.array2string(
-        cells, separator=" ", precision=DIGITS, threshold=cells.size + 1, max_line_width=10**9, floatmode="maxprec"
+        cells,
+        separator=" ",
+        precision=DIGITS,
+        threshold=cells.size + 1,
+        max_line_width=10**9,
+        floatmode="maxprec",
     )
     words = [line.split() for line in said.replace("[", " ").replace("]", " ").splitlines()]
     lines = [
-        [word if i is not None and j is not None else "…" for j, word in zip(columns, line, strict=True)]
+        [
+            word if i is not None and j is not None else "…"
+            for j, word in zip(columns, line, strict=True)
+        ]
         for i, line in zip(rows, words, strict=True)
     ]
     body = "".join(f"<tr>{''.join(f'<td>{escape(w)}</td>' for w in line)}</tr>" for line in lines)

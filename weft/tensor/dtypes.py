@@ -137,4 +137,6 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     >>> wf.result_type(wf.int8, wf.uint8), wf.result_type(wf.float16, 1.0)
     (weft.int16, weft.float16)
     """
-    return result_dtype(*(type(x) if type(x) in (float, int, bool) else _dtype_of(x) for x in arrays_and_dtypes))
+    return result_dtype(
+        *(type(x) if type(x) in (float, int, bool) else _dtype_of(x) for x in arrays_and_dtypes)
+    )

@@ -106,12 +106,13 @@ floor = _one(ew.floor, "Rounded down.", "[1.5, -1.5]", "tensor([ 1., -2.])")
 ceil = _one(ew.ceil, "Rounded up.", "[1.5, -1.5]", "tensor([ 2., -1.])")
 trunc = _one(ew.trunc, "Rounded towards zero.", "[1.5, -1.5]", "tensor([ 1., -1.])")
 round = _one(
-    ew.round, "Rounded to the nearest whole number, halves to even.", "[1.5, 2.5]", "tensor([2., 2.])"
+    ew.round,
+    "Rounded to the nearest whole number, halves to even.",
+    "[1.5, 2.5]",
+    "tensor([2., 2.])",
 )
 sign = _one(ew.sign, "-1, 0 or 1; NaN for NaN.", "[-3.0, 0.0, 2.0]", "tensor([-1.,  0.,  1.])")
-signbit = _one(
-    ew.signbit, "Whether the sign bit is set.", "[-1.0, 1.0]", "tensor([ True, False])"
-)
+signbit = _one(ew.signbit, "Whether the sign bit is set.", "[-1.0, 1.0]", "tensor([ True, False])")
 copysign = _two(
     ew.copysign, "|a| with the sign of b.", "wf.tensor([1.0, -2.0]), -1.0", "tensor([-1., -2.])"
 )
@@ -162,7 +163,9 @@ atanh = _one(ew.atanh, "The inverse of tanh.", "[0.0, 0.5]", "tensor([0.    , 0.
 # special functions and activations
 
 erf = _one(ew.erf, "The error function.", "[0.0, 1.0]", "tensor([0.    , 0.8427])")
-erfc = _one(ew.erfc, "1 - erf(x), exact where that is small.", "[0.0, 1.0]", "tensor([1.    , 0.1573])")
+erfc = _one(
+    ew.erfc, "1 - erf(x), exact where that is small.", "[0.0, 1.0]", "tensor([1.    , 0.1573])"
+)
 erfinv = _one(ew.erfinv, "The inverse of erf.", "[0.0, 0.5]", "tensor([0.    , 0.4769])")
 lgamma = _one(ew.lgamma, "log|gamma(x)|.", "[1.0, 5.0]", "tensor([0.    , 3.1781])")
 digamma = _one(ew.digamma, "The derivative of lgamma.", "[1.0, 2.0]", "tensor([-0.5772,  0.4228])")
@@ -209,7 +212,9 @@ logical_xor = _two(
 )
 logical_not = _one(ew.logical_not, "Whether x is zero.", "[True, False]", "tensor([False,  True])")
 bitwise_and = _two(ew.bitwise_and, "Bits set in both.", "wf.tensor([6, 5]), 3", "tensor([2, 1])")
-bitwise_or = _two(ew.bitwise_or, "Bits set in one or both.", "wf.tensor([6, 5]), 3", "tensor([7, 7])")
+bitwise_or = _two(
+    ew.bitwise_or, "Bits set in one or both.", "wf.tensor([6, 5]), 3", "tensor([7, 7])"
+)
 bitwise_xor = _two(ew.bitwise_xor, "Bits set in one.", "wf.tensor([6, 5]), 3", "tensor([5, 6])")
 bitwise_invert = _one(ew.bitwise_invert, "Every bit flipped.", "[0, 5]", "tensor([-1, -6])")
 bitwise_left_shift = _two(
@@ -254,7 +259,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
             raise DTypeError("clip", expected=f"a number or a tensor as {side}", got=repr(bound))
     if min is None and max is None:
         return ew.positive(v)
-    if v.type.dtype.is_float:  # the open side as infinity, so that bounds touch gradients the same way
+    if (
+        v.type.dtype.is_float
+    ):  # the open side as infinity, so that bounds touch gradients the same way
         return ew.clip(v, -math.inf if min is None else min, math.inf if max is None else max)
     if min is None or max is None:
         return ew.minimum(v, max) if min is None else ew.maximum(v, min)

@@ -21,8 +21,10 @@ def matmul(a: Any, b: Any, /) -> Any:
     try:
         plan = contracted.plans[a.data.layout, b.data.layout]
     except (KeyError, AttributeError):
-        return contracted(value(a), value(b))
-    return installed.launch(plan, a, b)
+        plan = None
+    if plan is not None:
+        return installed.launch(plan, a, b)
+    return contracted(*ops.same_dtype(value(a), value(b)))
 
 
 def tensordot(a: Any, b: Any, /, *, axes: Any = 2) -> Any:
@@ -64,6 +66,8 @@ def einsum(equation: str, /, *operands: Any) -> Any:
     tensor([3., 7.])
     """
     if not isinstance(equation, str):
-        raise DTypeError("einsum", expected="an equation first, such as 'ij,jk->ik'", got=type(equation).__name__)
+        raise DTypeError(
+            "einsum", expected="an equation first, such as 'ij,jk->ik'", got=type(equation).__name__
+        )
     vs: list[Value] = [value(x) for x in operands]
     return ops.einsum(equation, *vs)

@@ -37,7 +37,9 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
     if copy:
         return copied(out)
     if isinstance(v.data, Buffer) and ops.reshape.view(v.data.layout, shape=out.type.shape) is None:  # type: ignore[misc]
-        raise ShapeError("reshape", expected="a shape that needs no copy", got=f"{shape} for {v.data.layout}")
+        raise ShapeError(
+            "reshape", expected="a shape that needs no copy", got=f"{shape} for {v.data.layout}"
+        )
     return out
 
 
@@ -55,8 +57,14 @@ def _reshape(x: Any, shape: Any, said: Any) -> Value:
     if -1 in whole:
         rest = math.prod(n for n in whole if n != -1)
         if whole.count(-1) > 1 or not rest or v.type.size % rest:
-            hint = "at most one size may be -1" if whole.count(-1) > 1 else "-1 must stand for a whole number"
-            raise ShapeError("reshape", expected=f"a shape of {v.type.size} elements", got=str(whole), hint=hint)
+            hint = (
+                "at most one size may be -1"
+                if whole.count(-1) > 1
+                else "-1 must stand for a whole number"
+            )
+            raise ShapeError(
+                "reshape", expected=f"a shape of {v.type.size} elements", got=str(whole), hint=hint
+            )
         whole = tuple(v.type.size // rest if n == -1 else n for n in whole)
     out: Value = ops.reshape(v, shape=whole)
     remember(ops.reshape, v, (said,), (whole,))
@@ -74,7 +82,9 @@ def permute_dims(x: Any, axes: Any) -> Any:
         plan = ops.permute_dims.plans[x.data.layout, axes]
     except _MISSING:
         v = value(x)
-        order = tuple(normalize_axis(a, v.type.ndim, "permute_dims") for a in sizes(axes, "permute_dims"))
+        order = tuple(
+            normalize_axis(a, v.type.ndim, "permute_dims") for a in sizes(axes, "permute_dims")
+        )
         out = ops.permute_dims(v, axes=order)
         remember(ops.permute_dims, v, (axes,), (order,))
         return out
@@ -115,7 +125,9 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
             raise ShapeError("moveaxis", expected="distinct axes", got=str(axes))
         pairs.append(order)
     if len(pairs[0]) != len(pairs[1]):
-        raise ShapeError("moveaxis", expected="as many destinations as sources", got=f"{source}, {destination}")
+        raise ShapeError(
+            "moveaxis", expected="as many destinations as sources", got=f"{source}, {destination}"
+        )
     order = [a for a in range(v.type.ndim) if a not in pairs[0]]
     for to, a in sorted(zip(pairs[1], pairs[0], strict=True)):
         order.insert(to, a)
@@ -136,7 +148,9 @@ def squeeze(x: Any, axis: Any = None) -> Any:
     else:
         gone = normalize_axes(axis, len(shape), "squeeze")
         if wide := [a for a in gone if shape[a] != 1]:
-            raise ShapeError("squeeze", expected="axes of one element", got=f"axes {wide} of {v.type}")
+            raise ShapeError(
+                "squeeze", expected="axes of one element", got=f"axes {wide} of {v.type}"
+            )
     return ops.reshape(v, shape=tuple(n for i, n in enumerate(shape) if i not in gone))
 
 
@@ -167,7 +181,9 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     shape = v.type.shape or (1,)
     first, last = (normalize_axis(a, len(shape), "flatten") for a in (start_dim, end_dim))
     if first > last:
-        raise ShapeError("flatten", expected="start_dim <= end_dim", got=f"{start_dim} and {end_dim}")
+        raise ShapeError(
+            "flatten", expected="start_dim <= end_dim", got=f"{start_dim} and {end_dim}"
+        )
     joined = math.prod(shape[first : last + 1])  # type: ignore[arg-type]
     return ops.reshape(v, shape=(*shape[:first], joined, *shape[last + 1 :]))
 
@@ -209,4 +225,6 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
     rest = tuple(n for i, n in enumerate(shape) if i != a)
     steps = (1,) * len(shape)
     starts = [tuple(k if i == a else 0 for i in range(len(shape))) for k in range(shape[a])]  # type: ignore[arg-type]
-    return tuple(ops.reshape(ops.slice_(v, starts=s, sizes=sized, steps=steps), shape=rest) for s in starts)
+    return tuple(
+        ops.reshape(ops.slice_(v, starts=s, sizes=sized, steps=steps), shape=rest) for s in starts
+    )

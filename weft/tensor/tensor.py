@@ -18,8 +18,7 @@ from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.errors import CaptureError, DTypeError, GradError, ShapeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
-from weft.ops.linalg import matmul
-from weft.tensor import display, functions, indexing
+from weft.tensor import display, functions, indexing, shapes
 from weft.tensor.operators import binary, unary
 from weft.types import DType, as_dtype
 
@@ -197,6 +196,9 @@ class Tensor(Value):
 
     # Python protocols
 
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return functions.matmul(other, self)  # type: ignore[no-any-return]
+
     def __len__(self) -> int:
         if not self.shape:
             raise ShapeError("len()", expected="at least one axis", got=str(self.type))
@@ -278,7 +280,7 @@ class Tensor(Value):
     __floordiv__, __rfloordiv__ = binary(ew.floor_divide), binary(ew.floor_divide, flip=True)
     __mod__, __rmod__ = binary(ew.remainder), binary(ew.remainder, flip=True)
     __pow__, __rpow__ = binary(ew.pow), binary(ew.pow, flip=True)
-    __matmul__, __rmatmul__ = binary(matmul), binary(matmul, flip=True)
+    __matmul__ = functions.matmul
     __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
     __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
     __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
@@ -312,6 +314,18 @@ def _in_place(name: str) -> None:
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
     _in_place(_name)
+
+
+#: functions that are methods too, under the same name
+METHODS = (
+    "acos acosh asin asinh astype atan atanh broadcast_to ceil clip cosh digamma erfc erfinv exp2 expand_dims expm1 "
+    "flatten floor isfinite isinf isnan lerp lgamma log10 log1p log2 logical_not matmul moveaxis pow reciprocal round rsqrt "
+    "sign sinh softplus square squeeze tan trunc unstack all any argmax argmin max mean min prod std sum var"
+).split()
+
+for _name in METHODS:
+    setattr(Tensor, _name, getattr(functions, _name))
+Tensor.reshape, Tensor.permute_dims = shapes.reshape_method, shapes.permute_method
 
 
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:

@@ -266,7 +266,12 @@ def glu(input: Any, dim: int = -1) -> Any:
     sizes = tuple(half if a == axis else n for a, n in enumerate(shape))
     steps = (1,) * len(shape)
     a, b = (
-        slice_(x, starts=tuple(k * half if i == axis else 0 for i in range(len(shape))), sizes=sizes, steps=steps)
+        slice_(
+            x,
+            starts=tuple(k * half if i == axis else 0 for i in range(len(shape))),
+            sizes=sizes,
+            steps=steps,
+        )
         for k in (0, 1)
     )
     return ops.gated(a, b)
@@ -280,7 +285,11 @@ def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     tensor([0. , 0. , 0.5, 0.5])
     """
     x = _along(input, dim, dtype, "softmax")
-    return softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "softmax")) if x.type.ndim else ew.exp(x - x)
+    return (
+        softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "softmax"))
+        if x.type.ndim
+        else ew.exp(x - x)
+    )
 
 
 def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
@@ -291,7 +300,11 @@ def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     tensor([-1000.,     0.])
     """
     x = _along(input, dim, dtype, "log_softmax")
-    return log_softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "log_softmax")) if x.type.ndim else x - x
+    return (
+        log_softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "log_softmax"))
+        if x.type.ndim
+        else x - x
+    )
 
 
 def _along(x: Any, dim: Any, dtype: Any, place: str) -> Any:

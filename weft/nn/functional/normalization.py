@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""Normalisation over axes, over channels and over the batch."""
 
 from __future__ import annotations
 
@@ -9,29 +9,194 @@ from weft.errors import ShapeError
 from weft.ops import normalization as ops
 from weft.ops.batch_norm import batch_norm as batch_norm_op
 from weft.ops.batch_norm import batch_norm_apply
-from weft.ops.define import Value, installed
+from weft.ops.define import Value
 from weft.ops.elementwise import abs as absolute
-from weft.ops.elementwise import maximum, pow, sqrt
+from weft.ops.elementwise import maximum, sqrt
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest
 from weft.ops.reduction import narrowed, widened
 from weft.ops.reduction import sum as total
-from weft.tensor.arguments import floating, sizes
+from weft.tensor.arguments import flag, floating, sizes
 from weft.tensor.dtypes import finfo
-from weft.types import broadcast_shapes, normalize_axis
+from weft.types import normalize_axis
 
 
-def _params(place: str, weight: Any, bias: Any, like: Value, shape: tuple[int, ...], size: int) -> list[Value]:
-    """The parameters that are given, flat. A bias without a weight is given a weight of ones."""
-    if weight is None and bias is None:
-        return []
-    if weight is None:
-        weight = like.data and installed.lift(1.0)
-    out = []
-    for p in (weight, bias):
-        if p is not None:
-            v = floating(p, place)
-            if v.type.shape != shape and v.type.ndim:
-                raise ShapeError(place, expected=f"parameters of shape {shape}", got=str(v.type))
-            out.append(v if v.type.ndim == 1 else reshape(v, shape=(size,)))
-    return out
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """The last axes brought to mean 0 and variance 1, times a weight, plus a bias.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.layer_norm(wf.tensor([[1.0, 3.0], [2.0, 10.0]]), (2,))
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    x, rows, params = _rows("layer_norm", input, normalized_shape, weight, bias)
+    if weight is None and bias is not None:
+        out = ops.layer_norm(rows, eps=float(eps)) + params[0]
+    else:
+        out = ops.layer_norm(rows, *params, eps=float(eps))
+    return reshape(out, shape=x.type.shape) if rows is not x else out
+
+
+def rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Any:
+    """The last axes divided by the root of their mean square, times a weight.
+
+    `eps` is the smallest step of the dtype at 1 unless given.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.rms_norm(wf.tensor([3.0, 3.0, -3.0]), (3,))
+    tensor([ 1.,  1., -1.])
+    """
+    x, rows, params = _rows("rms_norm", input, normalized_shape, weight)
+    out = ops.rms_norm(rows, *params, eps=float(finfo(x).eps if eps is None else eps))
+    return reshape(out, shape=x.type.shape) if rows is not x else out
+
+
+def _rows(
+    place: str, input: Any, normalized_shape: Any, *params: Any
+) -> tuple[Value, Value, list[Value]]:
+    """The operand, the operand with the normalised axes joined, and the parameters that are given, joined alike."""
+    x, shape = floating(input, place), sizes(normalized_shape, place)
+    if not shape or x.type.shape[-len(shape) :] != shape:
+        raise ShapeError(place, expected=f"an operand whose last axes are {shape}", got=str(x.type))
+    given = [floating(p, place) for p in params if p is not None]
+    for p in given:
+        if p.type.shape != shape:
+            raise ShapeError(place, expected=f"parameters of shape {shape}", got=str(p.type))
+    if len(shape) == 1:
+        return x, x, given
+    n = math.prod(shape)
+    rows = reshape(x, shape=(*x.type.shape[: -len(shape)], n))
+    return x, rows, [reshape(p, shape=(n,)) for p in given]
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Groups of channels of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled per channel.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.group_norm(wf.tensor([[1.0, 3.0, 2.0, 10.0]]), 2)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    x = floating(input, "group_norm")
+    params = [floating(p, "group_norm") for p in (weight, bias) if p is not None]
+    if weight is None and bias is not None:
+        shift = reshape(params[0], shape=(params[0].type.size, *(1,) * (x.type.ndim - 2)))
+        return ops.group_norm(x, groups=num_groups, eps=float(eps)) + shift
+    return ops.group_norm(x, *params, groups=num_groups, eps=float(eps))
+
+
+def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Every channel of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled per channel.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.instance_norm(wf.tensor([[[1.0, 3.0], [2.0, 10.0]]]))
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    x = floating(input, "instance_norm")
+    if x.type.ndim < 3:
+        raise ShapeError("instance_norm", expected="an operand (N, C, …)", got=str(x.type))
+    return group_norm(x, x.type.shape[1], weight, bias, eps)  # type: ignore[arg-type]
+
+
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Every channel of x (N, C, …) brought to mean 0 and variance 1, then scaled and shifted.
+
+    In training mean and variance are the batch's, and the running ones (if not None) move towards them by `momentum`:
+    they are assigned to. Otherwise the running ones are used.
+
+    >>> import weft as wf
+    >>> mean, var = wf.zeros(1), wf.ones(1)
+    >>> wf.nn.functional.batch_norm(wf.tensor([[1.0], [3.0]]), mean, var, training=True)
+    tensor([[-1.],
+            [ 1.]])
+    >>> mean, var
+    (tensor([0.2]), tensor([1.1]))
+    """
+    x = floating(input, "batch_norm")
+    params = [floating(p, "batch_norm") for p in (weight, bias) if p is not None]
+    shift = params.pop() if weight is None and bias is not None else None
+    if not flag(training, "batch_norm"):
+        if running_mean is None or running_var is None:
+            raise ShapeError(
+                "batch_norm", expected="running statistics, or training=True", got="None"
+            )
+        stats = (floating(s, "batch_norm") for s in (running_mean, running_var))
+        out = batch_norm_apply(x, *stats, *params, eps=float(eps))
+    else:
+        n = x.type.size // (x.type.shape[1] or 1) if x.type.ndim > 1 else 0  # type: ignore[operator]
+        if n < 2:
+            raise ShapeError(
+                "batch_norm",
+                expected="more than one value per channel in training",
+                got=str(x.type),
+            )
+        out, mean, var = batch_norm_op(x, *params, eps=float(eps))
+        for running, now in ((running_mean, mean), (running_var, var)):
+            if running is not None:
+                seen = now.detach() * (n / (n - 1)) if now is var else now.detach()
+                running.assign(running.detach() * (1.0 - momentum) + seen * momentum)
+    if shift is None:
+        return out
+    return out + reshape(shift, shape=(shift.type.size, *(1,) * (x.type.ndim - 2)))
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """x divided by its p-norm along an axis, kept from zero.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.normalize(wf.tensor([[3.0, 4.0]]))
+    tensor([[0.6, 0.8]])
+    """
+    x = floating(input, "normalize")
+    axes = (normalize_axis(dim, x.type.ndim, "normalize"),)
+    w = widened(x)
+    if p == 2:  # the floor under the root, where its gradient is finite
+        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), float(eps) ** 2))
+    elif p == math.inf:
+        size = maximum(largest(absolute(w), axes=axes, keepdims=True), float(eps))
+    elif p == 1:
+        size = maximum(total(absolute(w), axes=axes, keepdims=True), float(eps))
+    else:
+        size = maximum(
+            total(absolute(w) ** float(p), axes=axes, keepdims=True) ** (1.0 / p), float(eps)
+        )
+    return narrowed(w / size, x)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along an axis.
+
+    >>> import weft as wf
+    >>> wf.nn.functional.cosine_similarity(wf.tensor([[1.0, 0.0]]), wf.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
+    a, b = (widened(floating(x, "cosine_similarity")) for x in (x1, x2))
+    products = a * b
+    axis = normalize_axis(dim, products.type.ndim, "cosine_similarity")
+
+    def size(v: Value) -> Value:
+        own = axis - (products.type.ndim - v.type.ndim)
+        if own < 0:
+            raise ShapeError(
+                "cosine_similarity", expected=f"axis {dim} in both", got=f"{a.type} and {b.type}"
+            )
+        squares = total(v * v, axes=(own,), keepdims=False)
+        return sqrt(maximum(squares, float(eps) ** 2))  # type: ignore[no-any-return]
+
+    out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
+    return narrowed(out, x1 if isinstance(x1, Value) else a)

@@ -196,3 +196,15 @@ def softplus(x: Scalar) -> Scalar:
 def log_sigmoid(x: Scalar) -> Scalar:
     """log(1 / (1 + e**-x))."""
     return -softplus(-x)
+
+
+def logaddexp(x: Scalar, y: Scalar) -> Scalar:
+    """log(e**x + e**y). Where the result is near 0 it is good to 2 ulp of the larger argument, not of itself."""
+    a, b = x.cast(float64), y.cast(float64)
+    big = select(a < b, b, a)
+    difference = select(a.eq(b), 0.0, -abs(a - b))
+    if x.dtype is float32:
+        e = exp_short(at_least(difference, -200.0))
+    else:
+        e = exp_of_negative(difference)
+    return (big + log1p_near(e)).cast(x.dtype)

@@ -119,7 +119,7 @@ def _positive_digamma(x: Scalar) -> Scalar:
         acc = fma(acc, u, select(left, x.like(a), x.like(b)))
     one = select(left, x.like(_LEFT_ONE), x.like(_RIGHT_ONE))
     d = exact_sum(x, shift - _ROOT)
-    small = fma(d.low - _ROOT_LOW, one, d.high * acc)
+    small = fma(d.low - _ROOT_LOW, one + acc, d.high * acc)
     main = exact_product(d.high, one)
     down = fma(x, 2.0, -3.0) / ((x - 1.0) * (x - 2.0)) + select(six, fma(x, 2.0, -7.0) / ((x - 3.0) * (x - 4.0)), 0.0)
     inverse = 1.0 / x

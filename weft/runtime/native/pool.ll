@@ -190,10 +190,7 @@ mine:
   br i1 %worked, label %between, label %nothing_left
 between:
   %stop = call i1 @should_stop(ptr %frame)
-  br i1 %stop, label %interrupt, label %mine
-interrupt:
-  %forked = call i1 @was_forked(i64 %process)
-  br i1 %forked, label %orphaned, label %give_up
+  br i1 %stop, label %give_up, label %mine
 give_up:
   call void @cancel(ptr %frame, i64 {{status_interrupted}})
   br label %nothing_left
@@ -221,10 +218,10 @@ sleep:
   %expected = trunc i64 %done2 to i32
   call void @sleep_while(ptr @finished, i32 %expected, i64 10000000)
   %stop2 = call i1 @should_stop(ptr %frame)
-  br i1 %stop2, label %interrupt2, label %doze
-interrupt2:
-  %forked2 = call i1 @was_forked(i64 %process)
-  br i1 %forked2, label %orphaned, label %doze  ; poll tells the others to stop
+  br i1 %stop2, label %stopped, label %doze
+stopped:  ; poll tells the others to stop, if there are any
+  %forked = call i1 @was_forked(i64 %process)
+  br i1 %forked, label %orphaned, label %doze
 
 out:
   %status = load atomic i64, ptr @job_status acquire, align 8

@@ -1,0 +1,3 @@
+"""Neural networks: functions, modules, losses."""
+
+from weft.nn import functional as functional
