@@ -10,13 +10,12 @@ import mmap
 import threading
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType
 
 import numpy as np
 
 from weft.buffer import Layout
-from weft.codegen import gather, scan, scatter, search, sort
 from weft.codegen.jit import Code, Target, compile_object
+from weft.codegen.lower import lower
 from weft.schedule.launch import KernelSpec, Launch
 from weft.types import TensorType, as_dtype
 
@@ -63,14 +62,8 @@ class Guarded:
 
 
 @cache
-def lowering() -> dict[str, ModuleType]:
-    return {m.__name__.rsplit(".", 1)[1]: m for m in (gather, scan, scatter, search, sort)}
-
-
-@cache
 def compiled(spec: KernelSpec, target: Target | None) -> Code:
-    family = type(spec).__module__.rsplit(".", 1)[1]
-    return Code(compile_object(lowering()[family].lower(spec), target))
+    return Code(compile_object(lower(spec), target))
 
 
 @dataclass

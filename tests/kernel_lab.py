@@ -1,9 +1,11 @@
-"""Elementwise rules over `Scalar`s, compiled and run on NumPy arrays: a vector body and a scalar tail, for any target."""
+"""Elementwise rules over `Scalar`s, compiled and run on NumPy arrays for any target: a vector body and
+a scalar tail, so both are tried.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,15 @@ from weft.ops import scalar as s
 from weft.types.dtype import DType, as_dtype, bool_
 
 Rule = Callable[..., s.Scalar]
+Array = np.ndarray[Any, Any]
 TARGETS = {"host": jit.host(), "avx2": jit.AVX2, "sse2": jit.SSE2}
+KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 
 
-def lower(rule: Rule, dtypes: Sequence[DType], lanes: int) -> tuple[str, DType]:
-    """A module whose `kernel(frame, lo, hi, worker)` applies `rule` to elements lo..hi-1, and the result's dtype."""
+def function(name: str, rule: Rule, dtypes: Sequence[DType], lanes: int) -> tuple[Text, DType]:
+    """`name(frame, lo, hi, worker)`, which applies `rule` to elements lo..hi-1, and its result's dtype."""
     root = rule(*(s.input_(i, d) for i, d in enumerate(dtypes)))
-    t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     frame, lo, hi = Value("ptr", "%frame"), Value("i64", "%lo"), Value("i64", "%hi")
     pointers = [t.pointer(frame, 3 + i) for i in range(len(dtypes) + 1)]
 
@@ -37,40 +41,59 @@ def lower(rule: Rule, dtypes: Sequence[DType], lanes: int) -> tuple[str, DType]:
 
     tail = lo
     if lanes > 1:
-        tail = t.add(lo, t.mul(t.let("i64", f"udiv i64 {t.sub(hi, lo).name}, {lanes}"), lanes))
+        whole = t.op("udiv", t.sub(hi, lo), Value("i64", str(lanes)))
+        tail = t.add(lo, t.mul(whole, lanes))
         with t.loop(lo, tail, lanes) as i:
             body(i, lanes)
     with t.loop(tail, hi) as i:
         body(i, 1)
     t.ret()
-    return module(t), root.dtype
+    return t, root.dtype
 
 
-class Lab:
-    """`rule` for `dtypes`, compiled; call it with arrays of equal size."""
+def lower(rule: Rule, dtypes: Sequence[DType], lanes: int) -> tuple[str, DType]:
+    """A module with that one function, named `kernel`."""
+    t, out = function("kernel", rule, dtypes, lanes)
+    return module(t), out
+
+
+class Rules:
+    """Several rules, each with its dtypes, compiled as one module; call them by name."""
 
     def __init__(
         self,
-        rule: Rule,
-        *dtypes: Any,
+        rules: Mapping[str, tuple[Any, ...]],
         target: jit.Target | None = None,
         lanes: int = 16,
     ) -> None:
-        self.dtypes = [as_dtype(d) for d in dtypes]
-        self.text, self.out = lower(rule, self.dtypes, lanes)
-        self.code = jit.Code(jit.compile_object(self.text, target))
-        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
-        self.function = kind(self.code.address("kernel"))
+        self.dtypes = {k: [as_dtype(d) for d in ds] for k, (_, *ds) in rules.items()}
+        made = {k: function(f"k_{k}", v[0], self.dtypes[k], lanes) for k, v in rules.items()}
+        self.out = {k: d for k, (_, d) in made.items()}
+        self.code = jit.Code(jit.compile_object(module(*(t for t, _ in made.values())), target))
 
-    def __call__(self, *arrays: Any) -> np.ndarray[Any, Any]:
-        ins = [np.ascontiguousarray(a, d.np) for a, d in zip(arrays, self.dtypes, strict=True)]
-        out = np.empty(ins[0].shape, self.out.np)
-        frame = np.array([0, 0, 0, *(a.ctypes.data for a in (*ins, out))], np.int64)
+    def __call__(self, name: str, *arrays: Any) -> Array:
+        dtypes = self.dtypes[name]
+        ins = [np.ascontiguousarray(a, d.np) for a, d in zip(arrays, dtypes, strict=True)]
+        out = np.empty(ins[0].shape, self.out[name].np)
         assert all(a.size == out.size for a in ins)
-        assert self.function(frame.ctypes.data, 0, out.size, 0) == 0
+        frame = np.array([0, 0, 0, *(a.ctypes.data for a in (*ins, out))], np.int64)
+        assert KERNEL(self.code.address(f"k_{name}"))(frame.ctypes.data, 0, out.size, 0) == 0
         return out
 
 
-def run(rule: Rule, *arrays: Any, target: jit.Target | None = None, lanes: int = 16) -> np.ndarray[Any, Any]:
+class Lab:
+    """One rule for `dtypes`, compiled; call it with arrays of equal size."""
+
+    def __init__(
+        self, rule: Rule, *dtypes: Any, target: jit.Target | None = None, lanes: int = 16
+    ) -> None:
+        self.rules = Rules({"one": (rule, *dtypes)}, target, lanes)
+        self.function = KERNEL(self.rules.code.address("k_one"))
+
+    def __call__(self, *arrays: Any) -> Array:
+        return self.rules("one", *arrays)
+
+
+def run(rule: Rule, *arrays: Array, target: jit.Target | None = None, lanes: int = 16) -> Array:
     """`rule` over `arrays`, whose dtypes decide the kernel's."""
     return Lab(rule, *(a.dtype for a in arrays), target=target, lanes=lanes)(*arrays)

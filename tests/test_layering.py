@@ -3,6 +3,7 @@ cycles.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,13 @@ def rank(module):
     return min(ROOMS.index(room(module)), LAST)
 
 
+@cache
 def imports(path):
     """(module imported, line, whether at the top of the file) of every import."""
+    return list(_imports(path))
+
+
+def _imports(path):
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     top = {id(n) for n in tree.body}
     for node in ast.walk(tree):

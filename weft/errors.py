@@ -40,6 +40,10 @@ class IndexRangeError(WeftError, IndexError):
     """An index outside the axis it indexes."""
 
 
+class IndexTypeError(DTypeError, IndexError):
+    """Something that cannot be an index, such as a float."""
+
+
 class DivisionError(WeftError, ZeroDivisionError):
     """Integer division by a Python zero."""
 

@@ -13,6 +13,7 @@ from weft.autodiff.tape import keep_mask
 from weft.errors import GradError, ShapeError
 from weft.ops.define import Call
 from weft.ops.elementwise import add, exp, multiply
+from weft.runtime.start import engine
 from weft.types import TensorType
 from weft.types.dtype import float32
 
@@ -151,7 +152,7 @@ def test_only_what_the_gradient_reads_is_kept():
 
 
 def test_an_add_keeps_no_operand_alive():
-    x = leaf(*range(1000))
+    x = leaf(*map(float, range(1000)))
     y = x * 1.0
     owner = weakref.ref(y)
     z = (y + 1.0).sum()
@@ -181,18 +182,14 @@ def test_memory_is_freed_as_backward_walks():
     for _ in range(20):
         y = y.exp() * 0.1
     loss = y.sum()
-    from weft.runtime.start import engine
-
     held = engine().memory_stats().used
     loss.backward()
     del y
     x.grad = None
-    assert engine().memory_stats().used < held - 30 * 1_000_000
+    assert held > 20 * 1_000_000 > 10 * engine().memory_stats().used
 
 
 def test_ten_thousand_steps_hold_memory_flat():
-    from weft.runtime.start import engine
-
     w = wf.tensor(np.full((8, 8), 0.1, "f"), requires_grad=True)
     x = wf.tensor(np.ones((4, 8), "f"))
 

@@ -9,6 +9,7 @@ import pytest
 
 import weft as wf
 from weft.errors import DTypeError, GradError, NumericsError, ShapeError
+from weft.runtime.start import engine
 
 
 def f64(*values):
@@ -144,8 +145,6 @@ def test_checkpoint_gives_the_same_bits_and_runs_again():
 
 
 def test_checkpoint_holds_less_memory():
-    from weft.runtime.start import engine
-
     x = wf.tensor(np.ones(100_000, "f"), requires_grad=True)
 
     def block(x):

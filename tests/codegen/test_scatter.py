@@ -119,6 +119,17 @@ def test_bits_do_not_depend_on_threads(shape):
         assert np.array_equal(Run(threads=threads)(launch, index, source)[0], want)
 
 
+def test_columns_are_cut_without_changing_bits():
+    base, index, source = problem((9, 1500), 0, 100, True)
+    want = scattered(base, index, source, 0, "add")
+    for threads in (1, 2, 8):
+        launch = plan_scatter(
+            base.shape, layout(index), layout(source), 0, "add", base=layout(base), threads=threads
+        )
+        assert launch.phases[1].tasks == min(threads, 4)
+        assert np.array_equal(Run(threads=threads)(launch, base, index, source)[0], want)
+
+
 @pytest.mark.parametrize("inner", [1, 5])
 @pytest.mark.parametrize("along", [False, True])
 @pytest.mark.parametrize("place", [0, 8, 18])

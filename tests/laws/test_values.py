@@ -53,7 +53,7 @@ def test_strided_operands_give_the_same_bits(op, sample):
     def spread(a):
         """The same values with gaps between them and axes running backwards."""
         wide = np.zeros([2 * n + 1 for n in a.shape], a.dtype)
-        view = wide[tuple(slice(2 * n - 1, None, -2) if n else slice(0, 0) for n in a.shape)]
+        view = wide[(*(slice(2 * n - 1, None, -2) if n else slice(0, 0) for n in a.shape), ...)]
         view[...] = a
         return wf.from_dlpack(view) if a.dtype.kind != "V" and a.dtype.name != "bfloat16" else wf.asarray(a)
 

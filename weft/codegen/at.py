@@ -108,8 +108,10 @@ class _At:
 
             t.strip(begin, end, (lanes, 1) if lanes > 1 else (1,), one)
 
-        if not streams or lanes == 1:
+        if lanes == 1:
             return body(False)
+        if not streams:
+            return self._computed(out, begin, end, lanes)
         straight = Value("i1", "true")
         for _, step, guard in streams:
             unit = t.compare("icmp eq", step, i64(1))
@@ -121,6 +123,18 @@ class _At:
         with t.when(t.op("xor", straight, Value("i1", "true"))):
             body(False)
         return None
+
+    def _computed(self, out: Value, begin: Value, end: Value, lanes: int) -> None:
+        """A segment that reads nothing: long rules (random numbers) are written once, the last vector through the stack."""
+        t, d = self.t, self.spec.root.dtype
+        stage = t.scratch(memory(d, lanes))
+        with t.loop(begin, end, lanes) as i:
+            (value,) = emit(t, [self.levels.root], lanes, self._leaf(i, lanes))
+            left = t.sub(end, i)
+            partial = t.lt(left, lanes)
+            t.write(d, value, t.select(partial, stage, t.at(out, memory(d), i)), 0, lanes)
+            with t.when(partial), t.loop(0, left) as j:
+                t.write(d, t.read(d, stage, j), out, t.add(i, j))
 
     def _lanes(self) -> int:
         if not self.levels.linear:

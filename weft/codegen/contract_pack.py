@@ -204,10 +204,10 @@ class Packing:
         t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
         out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
         inner = min(16 // self.wide, self.lanes)
-        offsets = t.scratch("i64", self.lanes)  # lanes behind the last repeat the first: nobody looks at them
-        for i in range(self.lanes):
-            inside = t.lt(i64(i), count)
-            put(t, get(t, lanes, t.select(inside, i64(i), i64(0))), offsets, i)
+        offsets, near, stage = t.scratch("i64", self.lanes), t.scratch("i64", self.lanes), t.scratch(self.elements, self.lanes)
+        with t.loop(0, self.lanes) as i:  # lanes behind the last repeat the first: nobody looks at them
+            put(t, get(t, lanes, t.select(t.lt(i, count), i, i64(0))), offsets, i)
+            put(t, t.mul(i, self.lanes), near, i)
         position = t.variable(arg("position"))
         with walk(t, 0, steps) as k:
             k.step = t.min(t.sub(arg("run"), position.get()), t.sub(steps, k.now))
@@ -215,11 +215,20 @@ class Packing:
             begin = self.element_at(t, source, get(t, depths, k.now))
             to = t.variable(t.at(out, "i8", t.mul(k.now, row)))
             whole = t.sub(k.step, rem(t, k.step, i64(inner)))
-            with t.loop(0, whole, inner) as i:
-                here = self.element_at(t, begin, i)
-                for x in self._turned(t, here, offsets, inner):
-                    t.store(x, to.get(), self.wide)
-                    to.set(t.at(to.get(), "i8", row))
+            with walk(t, 0, whole) as i:
+                # rows that are a page apart share few places in the cache: take a vector of each, once, to where they don't
+                many = t.compare("icmp sge", t.sub(whole, i.now), i64(self.lanes))
+                i.step = t.select(many, i64(self.lanes), t.sub(whole, i.now))
+                here = self.element_at(t, begin, i.now)
+                with t.when(many):
+                    with t.loop(0, self.lanes) as lane:
+                        x = t.load(self.elements, self.element_at(t, here, get(t, offsets, lane)), self.align)
+                        t.store(x, t.at(stage, self.elements, lane), self.align)
+                start, table = t.select(many, stage, here), t.select(many, near, offsets)
+                with t.loop(0, i.step, inner) as j:
+                    for x in self._turned(t, self.element_at(t, start, j), table, inner):
+                        t.store(x, to.get(), self.wide)
+                        to.set(t.at(to.get(), "i8", row))
             left = t.sub(k.step, whole)
             with t.when(t.lt(i64(0), left)):
                 part = t.at(depths, "i64", t.add(k.now, whole))

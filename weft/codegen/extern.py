@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from weft.codegen.text import Text, Value, Variable, i64
+from weft.codegen.text import Text, Value, Variable, i64, lanes_of
 from weft.codegen.verbs import cast, memory, register
 from weft.types.dtype import DType, bool_, int64
 
@@ -125,6 +125,11 @@ class Kernel(Text):
         self.emit(f"br label %{out}")
         self.label(out)
 
+    def any(self, mask: Value) -> Value:
+        """Whether some lane holds."""
+        bits = self.convert("bitcast", mask, f"i{lanes_of(mask.type)}")
+        return self.compare("icmp ne", bits, Value(bits.type, "0"))
+
     # elements
 
     def read(self, dtype: DType, base: Value, offset: int | Value, lanes: int = 1) -> Value:
@@ -176,13 +181,11 @@ def copy_function() -> Text:
     t.branch(t.compare("icmp uge", n, i64(64)), big, small)
     t.label(big)
     last = t.sub(n, 64)
-    done = t.variable(i64(0))
     quads = t.op("and", n, i64(-256))
     with t.loop(0, quads, 256) as i:
         for step in range(0, 256, 64):
             move("<16 x i32>", t.add(i, step))
-    done.set(quads)
-    with t.loop(done.get(), last, 64) as i:
+    with t.loop(quads, last, 64) as i:
         move("<16 x i32>", i)
     move("<16 x i32>", last)
     t.emit("ret void")

@@ -11,11 +11,9 @@ LANES = 8
 
 
 def lower(spec: GatherRows | GatherElements) -> str:
-    return (
-        module(copy_function(), _rows(spec))
-        if isinstance(spec, GatherRows)
-        else module(_elements(spec))
-    )
+    if isinstance(spec, GatherRows):
+        return module(copy_function(), _rows(spec))
+    return module(_elements(spec))
 
 
 def _rows(spec: GatherRows) -> Kernel:
@@ -66,11 +64,7 @@ def _elements(spec: GatherElements) -> Kernel:
                 after = t.add(now, LANES)
                 leave(t.lt(high, after))
                 _, front, bad = t.index(spec.index, index, t.add(indices, now), n, LANES)
-                leave(
-                    t.compare(
-                        "icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")
-                    )
-                )
+                leave(t.any(bad))
                 columns = t.op("add", t.iota(LANES), t.splat(now, LANES))
                 source = t.op("mul", front, t.splat(step, LANES))
                 source = t.op("add", source, t.op("mul", columns, t.splat(column, LANES)))

@@ -94,8 +94,7 @@ class Steps:
                 f"shufflevector {sums}, {kind} poison, <{GROUP} x i32> splat (i32 {GROUP - 1})",
             )
             carry.set(t.op("add", carry.get(), last))
-        bits = t.convert("bitcast", same.get(), f"i{GROUP}")
-        return t.compare("icmp ne", bits, Value(f"i{GROUP}", "0"))
+        return t.any(same.get())
 
     def _counts(self, counts: Value, chunk: Value, digit: Value) -> Value:
         return self.t.at(counts, "i32", self.t.add(self.t.mul(chunk, self.stride), digit))

@@ -15,7 +15,7 @@ from weft.codegen.verbs import memory
 from weft.ops.scalar import walk
 from weft.schedule.reduce import width_limit
 
-PANEL = 8
+PANEL = 4
 
 
 def columns(f: Frame) -> None:
@@ -27,20 +27,16 @@ def columns(f: Frame) -> None:
         with spans(t, low, high, f.kept, n + 1) as span, t.loop(0, span.length) as j:
             place = [t.add(o, t.mul(j, s)) for o, s in zip(span.offsets, span.steps, strict=True)]
             place = [t.add(o, first) if m else o for o, m in zip(place, f.spec.moving, strict=False)] + place[n:]
-            one = t.compare("icmp sle", t.sub(end, begin), w["chunk"])
-            with t.when(t.op("xor", one, Value("i1", "true"))):
+            many = t.lt(w["chunk"], t.sub(end, begin))
+            summed = t.op("or", many, t.compare("icmp sle", end, begin))  # else one chunk is all
+            with t.when(summed):
                 table.fill(table.total, count)
             with t.loop(begin, end, w["chunk"]) as start:
                 table.reduce(place, start, t.min(t.add(start, w["chunk"]), end), count)
-                with t.when(t.op("xor", one, Value("i1", "true"))):
+                with t.when(many):
                     table.join(table.total, table.parts, count)
-            with t.when(t.compare("icmp sle", end, begin)):
-                table.fill(table.parts, count)
             out = t.add(t.add(place[n], shift), t.mul(first, w["columns.out"]))
-            with t.when(one):
-                table.store(table.parts, out, count)
-            with t.when(t.op("xor", one, Value("i1", "true"))):
-                table.store(table.total, out, count)
+            table.store([t.select(summed, p, q) for p, q in zip(table.total, table.parts, strict=True)], out, count)
 
 
 class _Table:
@@ -77,13 +73,11 @@ class _Table:
                     self._panel(place, span, row, 1, t.op("and", row, i64(self.lanes - 1)), count, head)
                 with t.when(head), t.loop(fresh, whole, step) as base, t.loop(0, self.lanes) as lane:
                     self._panel(place, span, t.add(base, lane), PANEL, lane, count, None)
-        half = self.lanes // 2
-        while half:
-            with t.loop(0, t.min(t.sub(used, half), half)) as lane:
-                with t.loop(0, count, self.group) as c:
-                    low, high = self._cell(lane, c), self._cell(t.add(lane, half), c)
-                    self._put(self.parts, low, f.monoid.join(self._get(self.parts, low), self._get(self.parts, high)))
-            half //= 2
+        with t.loop(0, self.lanes.bit_length() - 1) as k:
+            half = t.op("lshr", i64(self.lanes // 2), k)
+            with t.loop(0, t.min(t.sub(used, half), half)) as lane, t.loop(0, count, self.group) as c:
+                low, high = self._cell(lane, c), self._cell(t.add(lane, half), c)
+                self._put(self.parts, low, f.monoid.join(self._get(self.parts, low), self._get(self.parts, high)))
 
     def _panel(
         self, place: list[Value], span: Span, row: Value, rows: int, lane: Value, count: Value, fresh: Value | None

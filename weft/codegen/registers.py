@@ -33,9 +33,10 @@ def literal(value: bool | int | float, dtype: DType, lanes: int) -> Value:
     """`value` as a constant; the half types have none, since ops compute in float32."""
     if dtype.is_float and dtype.bits < 32:
         raise TypeError(f"no {dtype.name} literals: ops compute in float32")
-    number = str(int(value))
     if dtype.is_float:  # LLVM spells a float, too, as a double's bits
         number = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    else:
+        number = str(int(value))
     return constant(register(dtype), number, lanes)
 
 

@@ -129,7 +129,7 @@ def _columns(spec: Scan) -> Kernel:
     outer, length, inner, block, segments, columns, every = t.params(7)
     values = t.scratch(register(chain.dtype), COLUMNS)  # the running row, unrounded
     indices = t.scratch("i64", COLUMNS) if spec.indices else None
-    widths = (256 // chain.dtype.itemsize, 64 // chain.dtype.itemsize, 1)
+    widths = (64 // chain.dtype.itemsize, 1)
 
     def begin(origin: Value, at: Value, count: Value) -> None:
         def body(i: Value, w: int) -> None:

@@ -166,11 +166,7 @@ def _single(t: Kernel, spec: Scatter, put: Put) -> None:
                 after = t.add(now, LANES)
                 leave(t.lt(b, after))
                 _, front, bad = t.index(spec.index, index, t.add(indices, now), n, LANES)
-                leave(
-                    t.compare(
-                        "icmp ne", t.convert("bitcast", bad, f"i{LANES}"), Value(f"i{LANES}", "0")
-                    )
-                )
+                leave(t.any(bad))
                 for lane in range(LANES):
                     one = t.let("i64", f"extractelement {front}, i64 {lane}")
                     here = t.add(now, lane)

@@ -253,8 +253,7 @@ def _collect(
         kind = vector(order.raw, LANES)
         keys, _ = order.key(t, t.load(kind, t.at(x, order.raw, i), order.dtype.itemsize))
         before = t.compare("icmp ult", keys, t.splat(limit, LANES))
-        bits = t.convert("bitcast", before, f"i{LANES}")
-        with t.seldom(t.compare("icmp ne", bits, Value(bits.type, "0"))), t.loop(i, after) as j:
+        with t.seldom(t.any(before)), t.loop(i, after) as j:
             add(j)
         seen.set(after)
     with t.when(t.lt(end, t.add(seen.get(), LANES))), t.loop(seen.get(), end) as i:

@@ -1,7 +1,7 @@
 """Activation functions beyond those that are plain mathematics.
 
-Parameters (a slope, a bound) are operands, so a new value compiles nothing. Gradients of more than a step or two are
-composites, so that they run as one kernel.
+Parameters (a slope, a bound) are operands, so a new value compiles nothing. Gradients of more than
+a step or two are composites, so that they run as one kernel.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.ops import math as m
-from weft.ops import scalar as s
+from weft.ops import math as m, scalar as s
 from weft.ops.define import Value
-from weft.ops.elementwise import abs as absolute
-from weft.ops.elementwise import less, real, sigmoid, sign, softplus, tanh, where
+from weft.ops.elementwise import abs as absolute, less, real, sigmoid, sign, softplus, tanh, where
 from weft.ops.makers import composite
 from weft.ops.reduction import narrowed, widened
 from weft.ops.samples import Sample, array

@@ -15,9 +15,7 @@ from weft.ops.linalg import matmul
 from weft.ops.makers import composite
 from weft.ops.movement import permute_dims, reshape
 from weft.ops.normalization import softmax, softmax_grad
-from weft.ops.reduction import max as largest
-from weft.ops.reduction import narrowed, widened
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
 from weft.types.dtype import bool_, float32, int64
 
@@ -61,8 +59,11 @@ def _weights_reference(q: Any, k: Any, *mask: Any, causal: bool, scale: float) -
     return (e / np.where(t > 0, t, 1)).astype(q.dtype)
 
 
-@composite("attention_weights", reference=_weights_reference,
-           samples=lambda: (Sample((*s.args[:2], *s.args[3:]), s.attrs, s.error) for s in _samples()))  # fmt: skip
+@composite(
+    "attention_weights",
+    reference=_weights_reference,
+    samples=lambda: (Sample((*s.args[:2], *s.args[3:]), s.attrs, s.error) for s in _samples()),
+)
 def attention_weights(q: Value, k: Value, *mask: Value, causal: bool, scale: float) -> Value:
     """softmax(q kᵀ * scale + mask) along the last axis."""
     n = k.type.ndim
@@ -87,9 +88,13 @@ def attention_weights(q: Value, k: Value, *mask: Value, causal: bool, scale: flo
     return masked_softmax(scores) if mask else softmax(scores, axis=scores.type.ndim - 1)  # type: ignore[no-any-return]
 
 
-@composite("attention", samples=_samples,
-           reference=lambda q, k, v, *mask, causal, scale: (
-               _weights_reference(q.astype("f8"), k, *mask, causal=causal, scale=scale) @ v).astype(q.dtype))  # fmt: skip
+@composite(
+    "attention",
+    samples=_samples,
+    reference=lambda q, k, v, *mask, causal, scale: (
+        _weights_reference(q.astype("f8"), k, *mask, causal=causal, scale=scale) @ v
+    ).astype(q.dtype),
+)
 def attention(q: Value, k: Value, v: Value, *mask: Value, causal: bool, scale: float) -> Value:
     """The values, weighed by attention_weights."""
     return matmul(attention_weights(q, k, *mask, causal=causal, scale=scale), v)  # type: ignore[no-any-return]

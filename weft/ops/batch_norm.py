@@ -1,6 +1,8 @@
-"""Batch normalisation: every channel of x (N, C, …) brought to mean 0 and variance 1 over the batch.
+"""Batch normalisation: every channel of x (N, C, …) brought to mean 0 and variance 1 over the
+batch.
 
-Ioffe and Szegedy, https://arxiv.org/abs/1502.03167. Half types compute in float32; the statistics are float32.
+Ioffe and Szegedy, https://arxiv.org/abs/1502.03167. Half types compute in float32; the statistics
+are float32.
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ from weft.ops.define import Value
 from weft.ops.elementwise import rsqrt
 from weft.ops.makers import composite, like
 from weft.ops.normalization import check_channels, per_channel
-from weft.ops.reduction import narrowed, widened
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
 from weft.types.dtype import float32, float64
 
@@ -73,7 +74,9 @@ def batch_norm_spread(
 
 
 def _vjp(g: Any, y: Any, x: Value, *params: Value, eps: float) -> tuple[Any, ...]:
-    """Per channel the cotangent is linear in g and in x - mean; its factors come from two sums over the batch."""
+    """Per channel the cotangent is linear in g and in x - mean; its factors come from two sums over
+    the batch.
+    """
     (g_out, g_mean, g_var), (_, mean, var), n = g, y, _count(x)
     r = rsqrt(var + eps)
     scale = r * widened(params[0]) if params else r
@@ -93,7 +96,9 @@ def _vjp(g: Any, y: Any, x: Value, *params: Value, eps: float) -> tuple[Any, ...
 
 @composite("batch_norm", vjp=_vjp, reference=_reference, samples=_samples)
 def batch_norm(x: Value, *params: Value, eps: float) -> tuple[Value, Value, Value]:
-    """The normalised batch times a weight plus a bias (both optional), the mean, and the variance of each channel."""
+    """The normalised batch times a weight plus a bias (both optional), the mean, and the variance
+    of each channel.
+    """
     check_channels("batch_norm", x, params)
     w, n = widened(x), _count(x)
     mean = total(w, axes=_axes(x), keepdims=False) / n
@@ -130,7 +135,9 @@ def _apply_reference(x: Any, mean: Any, var: Any, *params: Any, eps: float) -> A
     onnx="BatchNormalization",
 )
 def batch_norm_apply(x: Value, mean: Value, var: Value, *params: Value, eps: float) -> Value:
-    """Channels moved by a given mean and scaled by a given variance, then by a weight and a bias (both optional)."""
+    """Channels moved by a given mean and scaled by a given variance, then by a weight and a bias
+    (both optional).
+    """
     check_channels("batch_norm", x, (mean, var, *params))
     d = widened(x) - per_channel(mean, x)
     return narrowed(_scaled(d, widened(var), params, eps), x)

@@ -1,4 +1,5 @@
-"""Loss functions as composites: differences and their reduction in one node, in float32 for the half types.
+"""Loss functions as composites: differences and their reduction in one node, in float32 for the
+half types.
 
 `reduction` is "none", "mean" or "sum".
 """
@@ -14,13 +15,21 @@ import numpy as np
 from weft.errors import DTypeError, IndexRangeError, ShapeError
 from weft.ops.creation import arange
 from weft.ops.define import Value
-from weft.ops.elementwise import abs as absolute
-from weft.ops.elementwise import astype, clip, equal, exp, log, log1p, maximum, softplus, where
+from weft.ops.elementwise import (
+    abs as absolute,
+    astype,
+    clip,
+    equal,
+    exp,
+    log,
+    log1p,
+    maximum,
+    softplus,
+    where,
+)
 from weft.ops.makers import composite, like
 from weft.ops.movement import reshape
-from weft.ops.reduction import max as largest
-from weft.ops.reduction import narrowed, widened
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
 from weft.ops.scatter import take_along_axis
 from weft.types.dtype import DTYPES, float32, int32
@@ -84,8 +93,13 @@ def _samples(span: tuple[float, float] = (-3.0, 3.0), **attrs: Any) -> Any:
     return make
 
 
-@composite("mse_loss", samples=_samples(),
-           reference=lambda x, t, *, reduction: _reduced_reference((x.astype("f8") - t) ** 2, x, reduction))  # fmt: skip
+@composite(
+    "mse_loss",
+    samples=_samples(),
+    reference=lambda x, t, *, reduction: _reduced_reference(
+        (x.astype("f8") - t) ** 2, x, reduction
+    ),
+)
 def mse_loss(x: Value, t: Value, *, reduction: str) -> Value:
     """(x - t)²."""
     v, w = _pair("mse_loss", x, t)
@@ -93,8 +107,13 @@ def mse_loss(x: Value, t: Value, *, reduction: str) -> Value:
     return reduced(d * d, x, reduction)
 
 
-@composite("l1_loss", samples=_samples(),
-           reference=lambda x, t, *, reduction: _reduced_reference(np.abs(x.astype("f8") - t), x, reduction))  # fmt: skip
+@composite(
+    "l1_loss",
+    samples=_samples(),
+    reference=lambda x, t, *, reduction: _reduced_reference(
+        np.abs(x.astype("f8") - t), x, reduction
+    ),
+)
 def l1_loss(x: Value, t: Value, *, reduction: str) -> Value:
     """|x - t|."""
     v, w = _pair("l1_loss", x, t)
@@ -161,11 +180,19 @@ def binary_cross_entropy_target_grad(g: Value, x: Value, t: Value) -> Value:
     return narrowed(widened(g) * d, t)
 
 
-@composite("binary_cross_entropy", samples=lambda: (
-               Sample(s.args, {}, s.error) for s in _samples((0.05, 0.95))() if s.attrs["reduction"] == "mean"),
-           reference=lambda x, t: _bce_reference(x, t, reduction="none"),
-           vjp=lambda g, y, x, t: (lambda: like(binary_cross_entropy_grad(g, x, t), x),
-                                   lambda: like(binary_cross_entropy_target_grad(g, x, t), t)))  # fmt: skip
+@composite(
+    "binary_cross_entropy",
+    samples=lambda: (
+        Sample(s.args, {}, s.error)
+        for s in _samples((0.05, 0.95))()
+        if s.attrs["reduction"] == "mean"
+    ),
+    reference=lambda x, t: _bce_reference(x, t, reduction="none"),
+    vjp=lambda g, y, x, t: (
+        lambda: like(binary_cross_entropy_grad(g, x, t), x),
+        lambda: like(binary_cross_entropy_target_grad(g, x, t), t),
+    ),
+)
 def binary_cross_entropy(x: Value, t: Value) -> Value:
     """-(t * log(x) + (1 - t) * log(1 - x)) of every element, logarithms kept above -100."""
     v, w = _pair("binary_cross_entropy", x, t)
@@ -189,7 +216,9 @@ def _logits_samples() -> Iterator[Sample]:
 
 @composite("binary_cross_entropy_with_logits", samples=_logits_samples, reference=_logits_reference)
 def binary_cross_entropy_with_logits(x: Value, t: Value, *positive: Value) -> Value:
-    """binary_cross_entropy of sigmoid(x) for every element, without overflow; `positive` weighs the class 1."""
+    """binary_cross_entropy of sigmoid(x) for every element, without overflow; `positive` weighs the
+    class 1.
+    """
     v, w = _pair("binary_cross_entropy_with_logits", x, t)
     tail = softplus(-v)
     if positive:
@@ -242,7 +271,9 @@ def _cross_entropy_reference(x: Any, t: Any) -> Any:
 
 @composite("cross_entropy_grad")
 def cross_entropy_grad(g: Value, x: Value, t: Value, classes: Value) -> Value:
-    """The cotangent of the logits: g * (softmax(x) - 1 at the target). `classes` counts 0 … C - 1."""
+    """The cotangent of the logits: g * (softmax(x) - 1 at the target). `classes` counts 0 … C -
+    1.
+    """
     n = x.type.shape[0]
     v, w = reshape(widened(g), shape=(n, 1)), widened(x)
     e = exp(w - largest(w, axes=(1,), keepdims=True))

@@ -1,7 +1,8 @@
-"""Normalisation over the last axis, over channels, over groups: composites, one kernel each where a row fits one.
+"""Normalisation over the last axis, over channels, over groups: composites, one kernel each where a
+row fits one.
 
-Half types compute in float32 throughout and round once. Gradients read the operand again instead of keeping statistics:
-a row that is being worked on is in the nearest cache anyway.
+Half types compute in float32 throughout and round once. Gradients read the operand again instead of
+keeping statistics: a row that is being worked on is in the nearest cache anyway.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from weft.ops.define import Value
 from weft.ops.elementwise import exp, isfinite, log, rsqrt, where
 from weft.ops.makers import composite, like
 from weft.ops.movement import reshape
-from weft.ops.reduction import folded_shape, narrowed, restore, widened
-from weft.ops.reduction import max as largest
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import (
+    folded_shape,
+    max as largest,
+    narrowed,
+    restore,
+    sum as total,
+    widened,
+)
 from weft.ops.samples import Sample, array
 from weft.types.dtype import DTYPES, float32, float64, int32
 
@@ -76,8 +82,13 @@ def softmax_grad(g: Value, y: Value, *, axis: int) -> Value:
     return narrowed(w * (v - total(v * w, axes=(axis,), keepdims=True)), y)
 
 
-@composite("softmax", vjp=lambda g, y, x, *, axis: (lambda: softmax_grad(g, y, axis=axis),), onnx="Softmax",
-           reference=_softmax_reference, samples=_axis_samples)  # fmt: skip
+@composite(
+    "softmax",
+    vjp=lambda g, y, x, *, axis: (lambda: softmax_grad(g, y, axis=axis),),
+    onnx="Softmax",
+    reference=_softmax_reference,
+    samples=_axis_samples,
+)
 def softmax(x: Value, *, axis: int) -> Value:
     """exp(x - max) / sum(exp(x - max)) along an axis."""
     _require_float("softmax", x)
@@ -87,7 +98,9 @@ def softmax(x: Value, *, axis: int) -> Value:
 
 
 def _top(x: Value, axis: int) -> Value:
-    """The largest element along an axis; of an axis without elements there is nothing to subtract."""
+    """The largest element along an axis; of an axis without elements there is nothing to
+    subtract.
+    """
     if x.type.shape[axis] == 0:
         return total(x, axes=(axis,), keepdims=True)
     return largest(x, axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
@@ -100,9 +113,15 @@ def log_softmax_grad(g: Value, y: Value, *, axis: int) -> Value:
     return narrowed(v - exp(w) * total(v, axes=(axis,), keepdims=True), y)
 
 
-@composite("log_softmax", vjp=lambda g, y, x, *, axis: (lambda: log_softmax_grad(g, y, axis=axis),),
-           onnx="LogSoftmax", samples=_axis_samples,
-           reference=lambda x, *, axis: np.log(_softmax_reference(x.astype("f8"), axis=axis)).astype(x.dtype))  # fmt: skip
+@composite(
+    "log_softmax",
+    vjp=lambda g, y, x, *, axis: (lambda: log_softmax_grad(g, y, axis=axis),),
+    onnx="LogSoftmax",
+    samples=_axis_samples,
+    reference=lambda x, *, axis: np.log(_softmax_reference(x.astype("f8"), axis=axis)).astype(
+        x.dtype
+    ),
+)
 def log_softmax(x: Value, *, axis: int) -> Value:
     """The logarithm of softmax, exact where softmax is small."""
     _require_float("log_softmax", x)
@@ -131,8 +150,13 @@ def logsumexp_grad(g: Value, y: Value, x: Value, *, axes: Axes) -> Value:
     return narrowed(v * exp(widened(x) - where(isfinite(w), w, 0.0)), x)
 
 
-@composite("logsumexp", samples=_axes_samples, reference=_logsumexp_reference, onnx="ReduceLogSumExp",
-           vjp=lambda g, y, x, *, axes, keepdims: (lambda: logsumexp_grad(g, y, x, axes=axes),))  # fmt: skip
+@composite(
+    "logsumexp",
+    samples=_axes_samples,
+    reference=_logsumexp_reference,
+    onnx="ReduceLogSumExp",
+    vjp=lambda g, y, x, *, axes, keepdims: (lambda: logsumexp_grad(g, y, x, axes=axes),),
+)
 def logsumexp(x: Value, *, axes: Axes, keepdims: bool) -> Value:
     """log(sum(exp(x))) without overflow on the way."""
     _require_float("logsumexp", x)
@@ -203,7 +227,9 @@ def _centred(x: Value, eps: float) -> tuple[Value, Value]:
 
 @composite("layer_norm_grad")
 def layer_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
-    """The cotangent of layer_norm's operand: r * (h - mean(h) - z * mean(h * z)), h = g * weight, z = the normalised row."""
+    """The cotangent of layer_norm's operand: r * (h - mean(h) - z * mean(h * z)), h = g * weight, z
+    = the normalised row.
+    """
     n, h = _count(x), widened(g)
     if weight:
         h = h * widened(weight[0])
@@ -229,8 +255,13 @@ def _layer_norm_vjp(g: Value, y: Value, x: Value, *params: Value, eps: float) ->
     )
 
 
-@composite("layer_norm", vjp=_layer_norm_vjp, reference=_layer_norm_reference, samples=_row_samples,
-           onnx="LayerNormalization")  # fmt: skip
+@composite(
+    "layer_norm",
+    vjp=_layer_norm_vjp,
+    reference=_layer_norm_reference,
+    samples=_row_samples,
+    onnx="LayerNormalization",
+)
 def layer_norm(x: Value, *params: Value, eps: float) -> Value:
     """Rows of mean 0 and variance 1, times a weight, plus a bias (both optional)."""
     _check_row("layer_norm", x, params)
@@ -259,7 +290,9 @@ def _root(x: Value, eps: float) -> Value:
 
 @composite("rms_norm_grad")
 def rms_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
-    """The cotangent of rms_norm's operand: r * (h - z * mean(h * z)), h = g * weight, z = the normalised row."""
+    """The cotangent of rms_norm's operand: r * (h - z * mean(h * z)), h = g * weight, z = the
+    normalised row.
+    """
     h, w = widened(g), widened(x)
     if weight:
         h = h * widened(weight[0])
@@ -332,7 +365,9 @@ def _group_reference(x: Any, *params: Any, groups: int, eps: float) -> Any:
 
 @composite("group_norm", reference=_group_reference, samples=_group_samples)
 def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
-    """Groups of channels of each example brought to mean 0 and variance 1, then scaled and shifted per channel."""
+    """Groups of channels of each example brought to mean 0 and variance 1, then scaled and shifted
+    per channel.
+    """
     check_channels("group_norm", x, params)
     n, channels = x.type.shape[:2]
     if groups < 1 or channels % groups:  # type: ignore[operator]

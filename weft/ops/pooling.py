@@ -1,8 +1,9 @@
 """Windows that slide over the last axes: sums, largest elements, and where these are.
 
-A window's element t at place o lies at o * stride + t * dilation - offset of its axis; beyond the edges there is nothing.
-Taps are unrolled in the rules, strides and offsets are parameters of the kernel. Conditions are said of o alone, so that a
-row falls into two edges and a middle without conditions.
+A window's element t at place o lies at o * stride + t * dilation - offset of its axis; beyond the
+edges there is nothing. Taps are unrolled in the rules, strides and offsets are parameters of the
+kernel. Conditions are said of o alone, so that a row falls into two edges and a middle without
+conditions.
 """
 
 from __future__ import annotations
@@ -149,8 +150,9 @@ window_sum = register(
 
 
 def _phases_at(i: Any, g: Any, *, kernel: Ints, stride: Ints, offset: Ints, counts: Ints) -> Scalar:
-    """At place q * stride + r of the result the taps t = (r + offset) mod stride + m * stride end, of window
-    q + (r + offset) // stride - m."""
+    """At place q * stride + r of the result the taps t = (r + offset) mod stride + m * stride end,
+    of window q + (r + offset) // stride - m.
+    """
     rank, acc = len(kernel), None
     lead, phases, places = (
         i[: len(i) - 2 * rank],
@@ -183,7 +185,7 @@ window_phases = register(
             (*t.shape[: t.ndim - len(kernel)], *stride, *counts), t.dtype
         ),
         at=_phases_at,
-        doc="The steps of window_spread: what each place r + q * stride is given, with axes for r before those for q.",
+        doc="window_spread with the place r + q * stride at [r, q]: axes for r, then those for q.",
     )
 )
 
@@ -317,7 +319,7 @@ window_max = register(
         vjp=_max_vjp,
         reference=_max_reference,
         samples=_dilated_samples,
-        doc="The largest element of each window; NaN if there is one. The first of the largest has the gradient.",
+        doc="The largest element of each window, NaN if there is one; ties: the first counts.",
     )
 )
 window_argmax = register(
@@ -329,13 +331,15 @@ window_argmax = register(
         at=_argmax_at,
         reference=_argmax_reference,
         samples=_dilated_samples,
-        doc="Where the largest element of each window is, counted in row-major order over the axes of the windows.",
+        doc="Where the largest element of each window is, in row-major order of its axes.",
     )
 )
 
 
 def unpool(g: Value, found: Value, *, sizes: Ints) -> Value:
-    """Elements put, and where they meet added, at the places `window_argmax` gave; zeros elsewhere."""
+    """Elements put, and where they meet added, at the places `window_argmax` gave; zeros
+    elsewhere.
+    """
     lead = g.type.shape[: g.type.ndim - len(sizes)]
     rows, taken = math.prod(lead), math.prod(g.type.shape[len(lead) :])  # type: ignore[arg-type]
     flat = (rows, taken)

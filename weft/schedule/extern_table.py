@@ -22,13 +22,13 @@ Planner = Callable[[Any, Attrs, Types, int], Launch]
 
 def _scatter_on_zeros(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
     index, source = xs
-    return plan_scatter(attrs["shape"], index, source, attrs["axis"], "add")
+    return plan_scatter(attrs["shape"], index, source, attrs["axis"], "add", threads=threads)
 
 
 def _scatter(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         base, index, source = xs
-        return plan_scatter(base.type.shape, index, source, attrs["axis"], op, base=base)  # type: ignore[arg-type]
+        return plan_scatter(base.type.shape, index, source, attrs["axis"], op, base=base, threads=threads)  # type: ignore[arg-type]
 
     return plan
 
@@ -37,7 +37,7 @@ def _scan(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         several = isinstance(out, tuple)
         dtype = None if several else out.dtype  # type: ignore[union-attr]
-        return plan_scan(xs[0], attrs["axis"], op, dtype=dtype, reverse=attrs.get("reverse", False), indices=several)
+        return plan_scan(xs[0], attrs["axis"], op, dtype=dtype, reverse=attrs.get("reverse", False), indices=several, threads=threads)
 
     return plan
 

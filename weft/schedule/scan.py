@@ -55,9 +55,10 @@ def plan_scan(
     dtype: DType | None = None,
     reverse: bool = False,
     indices: bool = False,
+    threads: int = 8,
 ) -> Launch:
     """Values of dtype `dtype` (by default the operand's) and, with `indices`, where each maximum or
-    minimum is.
+    minimum is. Columns are cut no finer than `threads` need.
     """
     place = {"add": "cumulative_sum", "mul": "cumulative_prod"}.get(op, f"cumulative_{op}")
     require_dense(place, x)
@@ -81,7 +82,8 @@ def plan_scan(
         block = max(4, rows_per_task(outer, length))  # four rows go side by side
         params: tuple[int, ...] = (outer, length, block, POLL // 4)
         return Launch(outs, (Phase(spec, pieces(outer, block)),), params, heavy=size >= HEAVY)
-    columns = min(inner, COLUMNS if outer * inner > COLUMNS else max(64, TASK // length))
+    share = pieces(inner, max(1, min(threads // outer, size // TASK)))  # wide rows suit memory
+    columns = min(inner, COLUMNS, pieces(share, 64) * 64)
     segments, block = pieces(inner, columns), rows_per_task(outer, length * columns)
     params = (outer, length, inner, block, segments, columns, pieces(POLL, columns))
     return Launch(

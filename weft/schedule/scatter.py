@@ -13,6 +13,7 @@ from the end; one out of range makes the kernel return 1 with that index in the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.buffer import Layout
 from weft.errors import DTypeError
@@ -23,8 +24,6 @@ from weft.types.dtype import bool_
 
 #: bytes of a row below which it isn't cut: two cache lines
 NARROW = 128
-#: tasks that share the indices of one outer position at most; each runs through all of them
-MOST = 8
 #: elements that one task fills or rounds
 FILL = 1 << 16
 
@@ -71,11 +70,12 @@ def plan_scatter(
     op: str,
     *,
     base: Layout | None = None,
+    threads: int = 8,
 ) -> Launch:
     """Like `base`, of shape `shape`, or on zeros where there is none.
 
     A 1-D `index` names rows along `axis` (embedding gradients); one of the source's shape names
-    each element's place along it.
+    each element's place along it. Cutting the work finer than there are threads only costs.
     """
     place = "scatter" if op == "assign" else f"scatter_{op}"
     require_dense(place, index, source, *([base] if base else []))
@@ -92,11 +92,10 @@ def plan_scatter(
     phases = [Phase(spec, pieces(size, block), function="fill")]
     params: tuple[int, ...] = (size, block, n)
     if source.type.size:
-        tasks, more = {"single": _single, "along": _along, "rows": _rows}[style](
-            outer, n, k, inner, along, dtype.itemsize
-        )
+        problem = _Problem(outer, n, k, inner, along, dtype.itemsize, threads)
+        tasks, *more = _STYLES[style](problem)
         phases.append(Phase(spec, tasks))
-        params += more
+        params = (*params, *more)
     if spec.widened:
         phases.append(Phase(spec, pieces(size, block), function="finish"))
     scratch = 4 * size if spec.widened else 0
@@ -104,48 +103,51 @@ def plan_scatter(
     return Launch((out,), tuple(p for p in phases if p.tasks), params, scratch, heavy)
 
 
-_Plan = tuple[int, tuple[int, ...]]
+class _Problem(NamedTuple):
+    outer: int
+    n: int
+    k: int
+    inner: int
+    along: bool
+    itemsize: int
+    threads: int
+
+    @property
+    def block(self) -> int:
+        """Outer positions of a task."""
+        return rows_per_task(self.outer, self.k * self.inner)
+
+    @property
+    def cuts(self) -> int:
+        """How many tasks should share an outer position: as many as have nothing else to do."""
+        others = pieces(self.outer, self.block)
+        return max(1, min(self.k * self.inner // TASK, self.threads // others))
 
 
-def _rows(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:
-    block = rows_per_task(outer, k * inner)
-    wanted = min(
-        k * inner // TASK, MOST, inner * itemsize // NARROW
-    )  # narrow rows aren't worth reading the indices again
-    height = pieces(max(n, 1), max(1, wanted))
-    ranges = pieces(max(n, 1), height)
-    return pieces(outer, block) * ranges, (
-        outer,
-        k,
-        inner,
-        block,
-        ranges,
-        height,
-        max(1, POLL // inner),
-    )
+def _rows(p: _Problem) -> tuple[int, ...]:
+    # narrow rows aren't worth running through the indices again
+    ranges = max(1, min(p.cuts, p.inner * p.itemsize // NARROW))
+    height = pieces(max(p.n, 1), ranges)
+    ranges, every = pieces(max(p.n, 1), height), max(1, POLL // p.inner)
+    tasks = pieces(p.outer, p.block) * ranges
+    return tasks, p.outer, p.k, p.inner, p.block, ranges, height, every
 
 
-def _along(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:
-    block, narrow = rows_per_task(outer, k * inner), NARROW // itemsize
-    columns = min(
-        inner, pieces(pieces(inner, max(1, min(k * inner // TASK, MOST))), narrow) * narrow
-    )
-    segments = pieces(inner, columns)
-    return pieces(outer, block) * segments, (
-        outer,
-        k,
-        inner,
-        block,
-        segments,
-        columns,
-        max(1, POLL // columns),
-    )
+def _along(p: _Problem) -> tuple[int, ...]:
+    narrow = NARROW // p.itemsize
+    columns = min(p.inner, pieces(pieces(p.inner, p.cuts), narrow) * narrow)
+    segments, every = pieces(p.inner, columns), max(1, POLL // columns)
+    tasks = pieces(p.outer, p.block) * segments
+    return tasks, p.outer, p.k, p.inner, p.block, segments, columns, every
 
 
-def _single(outer: int, n: int, k: int, inner: int, along: bool, itemsize: int) -> _Plan:
-    if k == 1 and along:  # one element of each row: a single row whose destinations move along
-        segment = min(outer, TASK)
-        segments = pieces(outer, segment)
-        return segments, (1, outer, outer, 0, n, 1, segments, segment, POLL)
-    block = rows_per_task(outer, k)
-    return pieces(outer, block), (outer, k, k if along else 0, n, 0, block, 1, k, POLL)
+def _single(p: _Problem) -> tuple[int, ...]:
+    if p.k == 1 and p.along:  # an element of each row: one row whose destinations move along
+        segment = min(p.outer, TASK)
+        segments = pieces(p.outer, segment)
+        return segments, 1, p.outer, p.outer, 0, p.n, 1, segments, segment, POLL
+    stride = p.k if p.along else 0
+    return pieces(p.outer, p.block), p.outer, p.k, stride, p.n, 0, p.block, 1, p.k, POLL
+
+
+_STYLES = {"single": _single, "along": _along, "rows": _rows}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.errors import ShapeError
-from weft.schedule.extern import TASK, pieces, require_dense, rows_per_task
+from weft.schedule.extern import pieces, require_dense, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
@@ -33,6 +33,8 @@ LONG = 1 << 13
 SHARED, CHUNKS = 1 << 17, 16
 #: tasks over whole rows at most; each has scratch memory for one row
 MOST = 32
+#: bytes of scratch memory above which fewer tasks, and no shared rows, have to do
+ROOM = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,14 @@ def plan_sort(
     if rows * n == 0:
         return Launch(layouts)
     digit = 0 if n <= SHORT else 11 if n >= LONG and dtype.bits >= 32 else 8
-    shared = n >= SHARED and rows < 2 * MOST
+    items = n * item_bytes(dtype, indices or not digit)
+    shared = n >= SHARED and (rows <= 4 or rows * 2 * items <= ROOM)
     spec = Sort(dtype, descending, values, indices, digit, shared)
     chunk = pieces(n, CHUNKS if shared else 1)
     chunks = pieces(n, chunk)
-    counts = chunks * count_bytes(digit) if digit else 0
-    a, b, slot = _memory(counts, n * item_bytes(dtype, spec.carries))
+    a, b, slot = _memory(chunks * count_bytes(digit) if digit else 0, items)
     work = n * (spec.passes + 2)
-    block = 1 if shared else max(rows_per_task(rows, work), pieces(rows, MOST))
+    block = 1 if shared else _rows(rows, work, slot)
     params = (rows, n, block, slot, a, b, chunks, chunk)
     if not shared:
         tasks = pieces(rows, block)
@@ -147,7 +149,7 @@ def plan_topk(x: Layout, k: int, *, largest: bool = True) -> Launch:
     most = min(n, 2 * k + 32)
     digit = 11 if most >= LONG and dtype.bits >= 32 else 8
     a, b, slot = _memory(count_bytes(digit), most * item_bytes(dtype, True))
-    block = max(rows_per_task(rows, 4 * n, TASK), pieces(rows, MOST))
+    block = _rows(rows, 4 * n, slot)
     tasks = pieces(rows, block)
     params = (rows, n, k, most, block, slot, a, b)
     heavy = 4 * rows * n >= HEAVY
@@ -164,6 +166,11 @@ def _shape(place: str, x: Layout) -> tuple[int, int, DType]:
     if n >= 1 << 32:
         raise ShapeError(place, expected="fewer than 2**32 elements along the axis", got=str(n))
     return x.type.size // max(n, 1), n, x.type.dtype
+
+
+def _rows(rows: int, work: int, slot: int) -> int:
+    """Of a task."""
+    return max(rows_per_task(rows, work), pieces(rows, max(4, min(MOST, ROOM // slot))))
 
 
 def _memory(counts: int, items: int) -> tuple[int, int, int]:

@@ -1,4 +1,6 @@
-"""What functions on tensors share: operands as values, and plans found again by the arguments as they were said."""
+"""What functions on tensors share: operands as values, and plans found again by the arguments as
+they were said.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ def value(x: Any) -> Value:
 
 
 def remember(op: Op, x: Value, said: tuple[Any, ...], meant: tuple[Hashable, ...]) -> None:
-    """Let the plan of a call be found by its arguments as the caller spelled them, without normalising them again.
+    """Let the plan of a call be found by its arguments as the caller spelled them, without
+    normalising them again.
 
-    The spelling is one more key of the op's own table, so it is forgotten together with the plan. It can't be mistaken
-    for another call: records take tuples of axes and whole sizes only, and where the two agree they mean the same.
+    The spelling is one more key of the op's own table, so it is forgotten together with the plan.
+    It can't be mistaken for another call: records take tuples of axes and whole sizes only, and
+    where the two agree they mean the same.
     """
     if isinstance(x.data, Buffer):
         plan = op.plans.get((x.data.layout, *meant))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from weft.buffer import Buffer
+from weft.buffer import Buffer, Layout
 from weft.buffer.dlpack import from_dlpack as _share
 from weft.buffer.interchange import allocate, copy_from_numpy, share_numpy
 from weft.errors import DTypeError, NumericsError, ShapeError
@@ -77,6 +78,11 @@ def from_dlpack(x: Any, /) -> Any:
     return installed.tensor(_share(x))
 
 
+_DEFAULTS = {"f": float32, "i": int64}
+#: bytes of an array that is taken over as it is; larger ones are worth aligned memory
+_SMALL = 1 << 12
+
+
 def _finish(x: Value, requires_grad: bool) -> Value:
     if requires_grad:
         x.requires_grad = True
@@ -92,10 +98,20 @@ def _copied(data: Any, dtype: Any, place: str) -> Value:
         return copied(same) if wanted is None or wanted is data.type.dtype else astype(same, dtype=wanted)  # type: ignore[no-any-return]
     a = _array(data, place)
     if wanted is None:
-        wanted = as_dtype(a.dtype) if _has_dtype(data) or a.dtype == np.uint64 else {"f": float32, "i": int64}.get(a.dtype.kind)
+        wanted = as_dtype(a.dtype) if _has_dtype(data) or a.dtype == np.uint64 else _DEFAULTS.get(a.dtype.kind)
+    made = a is not data  # by now in memory of its own, if it was not an array before
     if wanted is not None and a.dtype != wanted.np:
-        a = _converted(a, wanted, place)
-    return installed.tensor(copy_from_numpy(a))
+        a, made = _converted(a, wanted, place), True
+    if a.nbytes > _SMALL:
+        return installed.tensor(copy_from_numpy(a))
+    if not (made and a.flags.c_contiguous):
+        a = np.array(a, a.dtype.newbyteorder("="), order="C")
+    return installed.tensor(Buffer(_layout(a.shape, a.dtype), a.__array_interface__["data"][0], a))
+
+
+@lru_cache(maxsize=256)
+def _layout(shape: tuple[int, ...], dtype: Any) -> Layout:
+    return Layout.dense(TensorType(shape, as_dtype(dtype)))
 
 
 def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
@@ -132,7 +148,9 @@ def _converted(a: np.ndarray[Any, Any], to: DType, place: str) -> np.ndarray[Any
         low, high = int(a.min()), int(a.max())
         if low < info.min or high > info.max:
             raise NumericsError(place, expected=f"numbers that {to.name} holds", got=str(low if low < info.min else high))
-    with np.errstate(all="ignore"):
+    if a.dtype.kind != "f":
+        return a.astype(to.np)
+    with np.errstate(over="ignore", invalid="ignore"):
         return a.astype(to.np)
 
 
@@ -144,6 +162,20 @@ def _shape(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
     return sizes(shape[0] if len(shape) == 1 else shape, place)
 
 
+def _constant(number: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool, place: str) -> Value:
+    try:
+        plan = ops.full.plans[int, shape, dtype]
+    except (KeyError, TypeError):
+        meant, wanted = _shape(shape, place), _dtype(dtype)
+        out: Value = ops.full(number, shape=meant, dtype=wanted)
+        plan = ops.full.plans.get((int, meant, wanted))
+        if plan is not None and all(type(n) in (int, tuple) for n in shape):
+            ops.full.plans[int, shape, dtype] = plan
+    else:
+        out = installed.launch(plan, number)
+    return _finish(out, requires_grad) if requires_grad else out
+
+
 def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     """All zeros, of a shape: `zeros((2, 3))` or `zeros(2, 3)`.
 
@@ -152,7 +184,7 @@ def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     tensor([[0, 0, 0],
             [0, 0, 0]], dtype=int32)
     """
-    return _finish(ops.full(0, shape=_shape(shape, "zeros"), dtype=_dtype(dtype)), requires_grad)
+    return _constant(0, shape, dtype, requires_grad, "zeros")
 
 
 def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -162,7 +194,7 @@ def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     >>> wf.ones(3)
     tensor([1., 1., 1.])
     """
-    return _finish(ops.full(1, shape=_shape(shape, "ones"), dtype=_dtype(dtype)), requires_grad)
+    return _constant(1, shape, dtype, requires_grad, "ones")
 
 
 def empty(*shape: Any, dtype: Any = None) -> Any:

@@ -94,17 +94,24 @@ def _values(buffer: Buffer, prefix: str) -> str:
     a = to_numpy(buffer)
     corner = _plain(_corner(a) if size > MOST else a, buffer.layout.type.dtype)
     return np.array2string(
-        corner, separator=", ", prefix=prefix, precision=DIGITS, edgeitems=EDGE,
-        threshold=0 if size > MOST else MOST, floatmode="maxprec", suppress_small=None,
-    )  # fmt: skip
+        corner,
+        separator=", ",
+        prefix=prefix,
+        precision=DIGITS,
+        edgeitems=EDGE,
+        threshold=0 if size > MOST else MOST,
+        floatmode="maxprec",
+        suppress_small=None,
+    )
 
 
 def _corner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The elements that a summary shows, and one between the edges of every axis that is cut."""
-    for axis, n in enumerate(a.shape):
-        if n > 2 * EDGE + 1:
-            a = np.take(a, [*range(EDGE + 1), *range(n - EDGE, n)], axis)
-    return a
+    kept = [
+        [*range(n)] if n <= 2 * EDGE + 1 else [*range(EDGE + 1), *range(n - EDGE, n)]
+        for n in a.shape
+    ]
+    return a[np.ix_(*kept)]
 
 
 def _plain(a: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

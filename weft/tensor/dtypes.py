@@ -26,7 +26,8 @@ _KINDS = {
 
 
 def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
-    """The same values as another dtype. A tensor that already has it may be given back as it is if `copy` is False.
+    """The same values as another dtype. A tensor that already has it may be given back as it is if
+    `copy` is False.
 
     Floats become integers by dropping the fraction, numbers become bools by comparing with zero.
 

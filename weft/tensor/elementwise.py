@@ -1,7 +1,7 @@
 """Functions on each element, or on the elements side by side in several operands, which broadcast.
 
-Dtypes meet as the array API standard says; Python numbers give way to tensors. Functions of real numbers take integers as
-float32. Each rounds once; transcendental ones are within 2 ulp.
+Dtypes meet as the array API standard says; Python numbers give way to tensors. Functions of real
+numbers take integers as float32. Each rounds once; transcendental ones are within 2 ulp.
 """
 
 from __future__ import annotations

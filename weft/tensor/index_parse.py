@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.errors import DTypeError, IndexRangeError, ShapeError
+from weft.errors import DTypeError, IndexRangeError, IndexTypeError, ShapeError
 from weft.ops.define import Value, installed
 from weft.types.dtype import bool_
 
@@ -183,5 +183,5 @@ def _array(e: Any) -> np.ndarray[Any, Any]:
     return a
 
 
-def _unsuitable(got: str) -> DTypeError:
-    return DTypeError(PLACE, expected="integers, slices, None, ..., and tensors of integers or bools", got=got)
+def _unsuitable(got: str) -> IndexTypeError:
+    return IndexTypeError(PLACE, expected="integers, slices, None, ..., and tensors of integers or bools", got=got)

@@ -33,6 +33,8 @@ _sets: dict[Any, Any] = {}
 
 def get(x: Value, index: Any) -> Value:
     """x[index]."""
+    if isinstance(index, Value):
+        return _rows(x, index)
     key = index if index.__class__ is int else _spelling(index)
     try:
         plan = _gets[x.data.layout, key]  # type: ignore[union-attr]
@@ -50,6 +52,18 @@ def set(x: Value, index: Any, value: Any) -> Value:
     except (KeyError, AttributeError):
         return _set(x, index, key, value)
     return installed.launch(plan, x, value)  # type: ignore[no-any-return]
+
+
+def _rows(x: Value, index: Value) -> Value:
+    """x[index] for one tensor: if it is of integers and was seen before, straight to its plan."""
+    try:
+        plan = take.plans[x.data.layout, index.data.layout, 0]  # type: ignore[union-attr]
+    except (KeyError, AttributeError):
+        return _get(x, index, None)
+    try:
+        return installed.launch(plan, x, index)  # type: ignore[no-any-return]
+    except IndexRangeError:
+        raise _explained(parse(index, x.type.shape), x) from None  # type: ignore[arg-type]
 
 
 def _spelling(index: Any) -> tuple[Any, ...] | None:
@@ -140,6 +154,7 @@ class _Plan:
         rest = [a for a in range(len(shape)) if a not in picked]
         self.at = picked[0] if together else 0
         self.order = tuple(range(len(shape))) if together else (*picked, *rest)
+        self.straight = self.order == tuple(range(len(shape)))
         moved = [shape[a] for a in self.order]
         self.apart = tuple(moved)
         last = self.at + len(picked)
@@ -153,7 +168,7 @@ class _Plan:
         self.first = p.first  # where NumPy wants the picked axes
 
     def operand(self, view: Value) -> Value:
-        if self.order != tuple(range(len(self.order))):
+        if not self.straight:
             view = permute_dims(view, axes=self.order)
         return view if view.type.shape == self.joined else reshape(view, shape=self.joined)
 
@@ -161,8 +176,7 @@ class _Plan:
         """A value of the joined shape as the view had it."""
         if self.apart != self.joined:
             y = reshape(y, shape=self.apart)
-        back = tuple(sorted(range(len(self.order)), key=self.order.__getitem__))
-        return y if back == self.order else permute_dims(y, axes=back)
+        return y if self.straight else permute_dims(y, axes=_inverse(self.order))
 
     def index(self) -> Value:
         """One index into the joined axes."""
@@ -179,6 +193,10 @@ class _Plan:
         picked = range(self.at, self.at + k)
         rest = [a for a in range(ndim) if a not in picked]
         return (*rest[: self.first], *picked, *rest[self.first :])
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _positions(g: Group) -> Value:
@@ -239,7 +257,7 @@ def _written(view: Value, p: Parsed, v: Value) -> Value:
         v = broadcast_to(v, shape=result)
     axes = plan.axes(len(result))
     if axes is not None:
-        v = permute_dims(v, axes=tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+        v = permute_dims(v, axes=_inverse(axes))
     k = math.prod(plan.picks)  # type: ignore[arg-type]
     source = reshape(v, shape=(*rest[: plan.at], k, *rest[plan.at :]))
     index = plan.index()

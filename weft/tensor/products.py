@@ -12,7 +12,8 @@ from weft.tensor.arguments import value
 
 
 def matmul(a: Any, b: Any, /) -> Any:
-    """The matrix product over the last two axes; leading axes broadcast, and a vector is a row or a column.
+    """The matrix product over the last two axes; leading axes broadcast, and a vector is a row or a
+    column.
 
     >>> import weft as wf
     >>> wf.matmul(wf.tensor([[1.0, 2.0], [3.0, 4.0]]), wf.tensor([1.0, 1.0]))
@@ -28,7 +29,8 @@ def matmul(a: Any, b: Any, /) -> Any:
 
 
 def tensordot(a: Any, b: Any, /, *, axes: Any = 2) -> Any:
-    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or the pairs listed.
+    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or the
+    pairs listed.
 
     >>> import weft as wf
     >>> wf.tensordot(wf.ones((2, 3, 4)), wf.ones((4, 3)), axes=((1, 2), (1, 0)))
@@ -59,7 +61,8 @@ def outer(a: Any, b: Any, /) -> Any:
 
 
 def einsum(equation: str, /, *operands: Any) -> Any:
-    """A sum of products over named axes: letters that the result lacks are summed, `...` broadcasts.
+    """A sum of products over named axes: letters that the result lacks are summed, `...`
+    broadcasts.
 
     >>> import weft as wf
     >>> wf.einsum("ij,j->i", wf.tensor([[1.0, 2.0], [3.0, 4.0]]), wf.tensor([1.0, 1.0]))

@@ -1,4 +1,6 @@
-"""Functions that change a tensor's shape and leave its elements alone. Most share memory with their operand."""
+"""Functions that change a tensor's shape and leave its elements alone. Most share memory with their
+operand.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ _MISSING = (KeyError, AttributeError, TypeError)
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
-    """The same elements in row-major order under another shape; one size may be -1, for what is left.
+    """The same elements in row-major order under another shape; one size may be -1, for what is
+    left.
 
-    With `copy=True` the result has memory of its own; with `copy=False` it must share its operand's.
+    With `copy=True` the result has memory of its own; with `copy=False` it must share its
+    operand's.
 
     >>> import weft as wf
     >>> wf.reshape(wf.arange(6), (2, -1))
@@ -44,7 +48,9 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
 
 
 def reshape_method(x: Any, *shape: Any) -> Any:
-    """The same elements in row-major order under another shape: `x.reshape(2, -1)` or `x.reshape((2, -1))`."""
+    """The same elements in row-major order under another shape: `x.reshape(2, -1)` or
+    `x.reshape((2, -1))`.
+    """
     try:
         plan = ops.reshape.plans[x.data.layout, shape]
     except _MISSING:

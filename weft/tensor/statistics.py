@@ -1,6 +1,8 @@
-"""Functions that fold axes: sums, means, extremes. The order of additions is stated in docs/numerics.md.
+"""Functions that fold axes: sums, means, extremes. The order of additions is stated in
+docs/numerics.md.
 
-`axis` is None (all axes), an integer or a tuple of integers; with `keepdims` folded axes stay, with size 1.
+`axis` is None (all axes), an integer or a tuple of integers; with `keepdims` folded axes stay, with
+size 1.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def _fold(op: Op, x: Any, axis: Any, keepdims: Any, **more: Any) -> Value:
 
 
 def _fold_as(op: Op, x: Any, axis: Any, keepdims: Any, dtype: Any) -> Value:
-    """Converted first, so that nothing is lost on the way; integers wrap to the dtype at the end."""
+    """Converted first, so that nothing is lost on the way; integers wrap to the dtype at the
+    end.
+    """
     d = as_dtype(dtype)
     out = _fold(op, astype(value(x), dtype=d), axis, keepdims)
     return out if out.type.dtype is d else astype(out, dtype=d)

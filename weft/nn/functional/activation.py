@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
-from weft.ops import activation as ops
-from weft.ops import elementwise as ew
+from weft.ops import activation as ops, elementwise as ew
 from weft.ops.movement import reshape, slice_
-from weft.ops.normalization import log_softmax as log_softmax_op
-from weft.ops.normalization import logsumexp as logsumexp_op
-from weft.ops.normalization import softmax as softmax_op
+from weft.ops.normalization import (
+    log_softmax as log_softmax_op,
+    logsumexp as logsumexp_op,
+    softmax as softmax_op,
+)
 from weft.tensor.arguments import flag, floating, value
 from weft.tensor.dtypes import astype
 from weft.types import normalize_axes, normalize_axis

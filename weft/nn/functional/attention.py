@@ -11,8 +11,7 @@ from weft.ops import attention as ops
 from weft.ops.elementwise import astype
 from weft.ops.linalg import matmul
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import flag, floating
-from weft.tensor.arguments import value as as_value
+from weft.tensor.arguments import flag, floating, value as as_value
 from weft.types.dtype import bool_
 
 
@@ -28,8 +27,9 @@ def scaled_dot_product_attention(
 ) -> Any:
     """softmax(q kᵀ * scale + mask) v over the last two axes: q (…, L, E), k (…, S, E), v (…, S, V).
 
-    A bool mask says which pairs take part; a floating one is added to the scores. `is_causal` lets position i see those up
-    to i. A query that sees nothing gives zeros. `scale` is 1 / sqrt(E) unless given.
+    A bool mask says which pairs take part; a floating one is added to the scores. `is_causal` lets
+    position i see those up to i. A query that sees nothing gives zeros. `scale` is 1 / sqrt(E)
+    unless given.
 
     >>> import weft as wf
     >>> q = wf.tensor([[1.0, 0.0], [0.0, 1.0]])

@@ -15,11 +15,18 @@ Ints = tuple[int, ...]
 
 
 def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:  # fmt: skip
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
     """x (N, C, L) or (C, L) with filters (O, C / groups, K).
 
-    `padding` is a number of zeros at both ends, "valid" (none) or "same" (as many as keep the length, stride 1 only).
+    `padding` is a number of zeros at both ends, "valid" (none) or "same" (as many as keep the
+    length, stride 1 only).
 
     >>> import weft as wf
     >>> x = wf.tensor([[[1.0, 2.0, 3.0, 4.0]]])
@@ -30,12 +37,18 @@ def conv1d(
 
 
 def conv2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:  # fmt: skip
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
     """x (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW).
 
-    `padding` is a number of zeros at all edges, one per axis, "valid" (none) or "same" (as many as keep the size, stride
-    1 only).
+    `padding` is a number of zeros at all edges, one per axis, "valid" (none) or "same" (as many as
+    keep the size, stride 1 only).
 
     >>> import weft as wf
     >>> wf.nn.functional.conv2d(wf.ones((1, 1, 3, 3)), wf.ones((1, 1, 2, 2)), padding=1).shape
@@ -45,9 +58,15 @@ def conv2d(
 
 
 def conv_transpose1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
     """The transpose of conv1d: x (N, C, L) or (C, L) with filters (C, O / groups, K).
 
     >>> import weft as wf
@@ -70,13 +89,20 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
     """The transpose of conv2d: x (N, C, H, W) or (C, H, W) with filters (C, O / groups, KH, KW).
 
     >>> import weft as wf
-    >>> wf.nn.functional.conv_transpose2d(wf.ones((1, 1, 2, 2)), wf.ones((1, 3, 2, 2)), stride=2).shape
+    >>> x, w = wf.ones((1, 1, 2, 2)), wf.ones((1, 3, 2, 2))
+    >>> wf.nn.functional.conv_transpose2d(x, w, stride=2).shape
     (1, 3, 4, 4)
     """
     return _transposed(
@@ -110,7 +136,7 @@ def _batched(place: str, spatial: int, input: Any, weight: Any) -> tuple[Value, 
     if x.type.ndim not in (spatial + 1, spatial + 2) or w.type.ndim != spatial + 2:
         raise ShapeError(
             place,
-            expected=f"input of {spatial + 2} axes ({spatial + 1} without a batch) and weight of {spatial + 2}",
+            expected=f"input of {spatial + 2} axes (or {spatial + 1}), weight of {spatial + 2}",
             got=f"{x.type} and {w.type}",
         )
     alone = x.type.ndim == spatial + 1
@@ -129,8 +155,16 @@ def _finished(place: str, out: Value, bias: Any, alone: bool) -> Value:
 
 
 def _conv(
-    place: str, spatial: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Value:  # fmt: skip
+    place: str,
+    spatial: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+) -> Value:
     x, w, alone = _batched(place, spatial, input, weight)
     steps, apart = (
         per_axis(place, "stride", stride, spatial, 1),
@@ -156,9 +190,17 @@ def _conv(
 
 
 def _transposed(
-    place: str, spatial: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
-    groups: Any, dilation: Any,
-) -> Value:  # fmt: skip
+    place: str,
+    spatial: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: Any,
+    dilation: Any,
+) -> Value:
     x, w, alone = _batched(place, spatial, input, weight)
     steps, apart = (
         per_axis(place, "stride", stride, spatial, 1),

@@ -9,15 +9,12 @@ from weft.ops.creation import one_hot as one_hot_op
 from weft.ops.define import Value
 from weft.ops.elementwise import equal, where
 from weft.ops.indexing import take
-from weft.ops.joining import extend
-from weft.ops.joining import pad as pad_op
+from weft.ops.joining import extend, pad as pad_op
 from weft.ops.linalg import matmul
 from weft.ops.movement import permute_dims, reshape, slice_
-from weft.tensor.arguments import flag, floating, sizes, value
-from weft.tensor.arguments import value as as_value
+from weft.tensor.arguments import flag, floating, sizes, value, value as as_value
 from weft.tensor.random import rand
-from weft.tensor.statistics import max as largest
-from weft.tensor.statistics import min as smallest
+from weft.tensor.statistics import max as largest, min as smallest
 from weft.types.dtype import int64
 
 
@@ -96,7 +93,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """A last axis of zeros with a one where the index says. -1 classes: as many as the largest index needs.
+    """A last axis of zeros with a one where the index says. -1 classes: as many as the largest
+    index needs.
 
     >>> import weft as wf
     >>> wf.nn.functional.one_hot(wf.tensor([0, 2]))
@@ -176,7 +174,8 @@ _MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """Borders around the last axes: pad = (left, right, top, bottom, …), counted from the last axis. Negative widths cut.
+    """Borders around the last axes: pad = (left, right, top, bottom, …), counted from the last
+    axis. Negative widths cut.
 
     >>> import weft as wf
     >>> wf.nn.functional.pad(wf.tensor([[1.0, 2.0]]), (1, 1, 0, 1))

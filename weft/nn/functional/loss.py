@@ -12,8 +12,7 @@ from weft.ops.indexing import take
 from weft.ops.losses import reduced
 from weft.ops.movement import permute_dims, reshape
 from weft.ops.normalization import log_softmax
-from weft.ops.reduction import narrowed, widened
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
 from weft.tensor.arguments import flag, floating, value
 
@@ -107,7 +106,8 @@ def binary_cross_entropy(
     """-(t * log(x) + (1 - t) * log(1 - x)) for probabilities x; a logarithm counts -100 at least.
 
     >>> import weft as wf
-    >>> wf.nn.functional.binary_cross_entropy(wf.tensor([0.5, 0.75]), wf.tensor([1.0, 0.0]), reduction="none")
+    >>> x, t = wf.tensor([0.5, 0.75]), wf.tensor([1.0, 0.0])
+    >>> wf.nn.functional.binary_cross_entropy(x, t, reduction="none")
     tensor([0.6931, 1.3863])
     """
     x, t = _same("binary_cross_entropy", input, target)
@@ -120,7 +120,8 @@ def binary_cross_entropy_with_logits(
     """binary_cross_entropy of sigmoid(x), without overflow; `pos_weight` weighs the class 1.
 
     >>> import weft as wf
-    >>> wf.nn.functional.binary_cross_entropy_with_logits(wf.tensor([0.0, 200.0]), wf.tensor([1.0, 0.0]), reduction="none")
+    >>> x, t = wf.tensor([0.0, 200.0]), wf.tensor([1.0, 0.0])
+    >>> wf.nn.functional.binary_cross_entropy_with_logits(x, t, reduction="none")
     tensor([  0.6931, 200.    ])
     """
     x, t = _same("binary_cross_entropy_with_logits", input, target)
@@ -134,8 +135,8 @@ def binary_cross_entropy_with_logits(
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """t * (log(t) - x), x being a logarithm of probabilities (and t too, with log_target).
 
-    The divergence of distributions is the sum over classes, so "batchmean" (the sum divided by the first size) is what
-    the mathematical definition says; "mean" divides by the number of elements.
+    The divergence of distributions is the sum over classes, so "batchmean" (the sum divided by the
+    first size) is what the mathematical definition says; "mean" divides by the number of elements.
 
     >>> import weft as wf
     >>> p = wf.tensor([[0.5, 0.5]])
@@ -155,9 +156,11 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 def nll_loss(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Any:
-    """-x at the target's class, x (N, C, …) being logarithms of probabilities; targets (N, …) are integers.
+    """-x at the target's class, x (N, C, …) being logarithms of probabilities; targets (N, …) are
+    integers.
 
-    With `weight` classes count differently, and the mean is the weighted one. Targets of `ignore_index` count nothing.
+    With `weight` classes count differently, and the mean is the weighted one. Targets of
+    `ignore_index` count nothing.
 
     >>> import weft as wf
     >>> x = wf.tensor([[0.5, 0.5], [0.25, 0.75]]).log()
@@ -180,11 +183,12 @@ def cross_entropy(
 ) -> Any:
     """-log(softmax(x)) at the target, x (N, C, …) being logits.
 
-    Targets are classes (N, …), integers, or probabilities of every class (N, C, …). `label_smoothing` moves that part
-    of the probability to all classes alike.
+    Targets are classes (N, …), integers, or probabilities of every class (N, C, …).
+    `label_smoothing` moves that part of the probability to all classes alike.
 
     >>> import weft as wf
-    >>> wf.nn.functional.cross_entropy(wf.tensor([[0.0, 0.0], [0.0, 1.0]]), wf.tensor([0, 1]), reduction="none")
+    >>> x = wf.tensor([[0.0, 0.0], [0.0, 1.0]])
+    >>> wf.nn.functional.cross_entropy(x, wf.tensor([0, 1]), reduction="none")
     tensor([0.6931, 0.3133])
     """
     how, smooth = _how("cross_entropy", reduction), float(label_smoothing)

@@ -7,15 +7,11 @@ from typing import Any
 
 from weft.errors import ShapeError
 from weft.ops import normalization as ops
-from weft.ops.batch_norm import batch_norm as batch_norm_op
-from weft.ops.batch_norm import batch_norm_apply
+from weft.ops.batch_norm import batch_norm as batch_norm_op, batch_norm_apply
 from weft.ops.define import Value
-from weft.ops.elementwise import abs as absolute
-from weft.ops.elementwise import maximum, sqrt
+from weft.ops.elementwise import abs as absolute, maximum, sqrt
 from weft.ops.movement import reshape
-from weft.ops.reduction import max as largest
-from weft.ops.reduction import narrowed, widened
-from weft.ops.reduction import sum as total
+from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.tensor.arguments import flag, floating, sizes
 from weft.tensor.dtypes import finfo
 from weft.types import normalize_axis
@@ -58,7 +54,9 @@ def rms_norm(
 def _rows(
     place: str, input: Any, normalized_shape: Any, *params: Any
 ) -> tuple[Value, Value, list[Value]]:
-    """The operand, the operand with the normalised axes joined, and the parameters that are given, joined alike."""
+    """The operand, the operand with the normalised axes joined, and the parameters that are given,
+    joined alike.
+    """
     x, shape = floating(input, place), sizes(normalized_shape, place)
     if not shape or x.type.shape[-len(shape) :] != shape:
         raise ShapeError(place, expected=f"an operand whose last axes are {shape}", got=str(x.type))
@@ -76,7 +74,8 @@ def _rows(
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
-    """Groups of channels of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled per channel.
+    """Groups of channels of each example of x (N, C, …) brought to mean 0 and variance 1, then
+    scaled per channel.
 
     >>> import weft as wf
     >>> wf.nn.functional.group_norm(wf.tensor([[1.0, 3.0, 2.0, 10.0]]), 2)
@@ -91,7 +90,8 @@ def group_norm(
 
 
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Every channel of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled per channel.
+    """Every channel of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled
+    per channel.
 
     >>> import weft as wf
     >>> wf.nn.functional.instance_norm(wf.tensor([[[1.0, 3.0], [2.0, 10.0]]]))
@@ -116,8 +116,8 @@ def batch_norm(
 ) -> Any:
     """Every channel of x (N, C, …) brought to mean 0 and variance 1, then scaled and shifted.
 
-    In training mean and variance are the batch's, and the running ones (if not None) move towards them by `momentum`:
-    they are assigned to. Otherwise the running ones are used.
+    In training mean and variance are the batch's, and the running ones (if not None) move towards
+    them by `momentum`: they are assigned to. Otherwise the running ones are used.
 
     >>> import weft as wf
     >>> mean, var = wf.zeros(1), wf.ones(1)

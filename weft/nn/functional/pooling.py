@@ -14,8 +14,7 @@ from weft.ops import pooling as ops
 from weft.ops.define import Value, installed
 from weft.ops.indexing import take
 from weft.ops.movement import reshape
-from weft.ops.reduction import mean, narrowed, widened
-from weft.ops.reduction import sum as total_of
+from weft.ops.reduction import mean, narrowed, sum as total_of, widened
 from weft.ops.scatter import take_along_axis
 from weft.tensor.arguments import flag, floating, value
 from weft.tensor.statistics import argmax
@@ -24,10 +23,16 @@ Ints = tuple[int, ...]
 
 
 def max_pool1d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:  # fmt: skip
-    """The largest element of each window along the last axis; with `return_indices` also where it is.
+) -> Any:
+    """The largest element of each window along the last axis; with `return_indices` also where it
+    is.
 
     >>> import weft as wf
     >>> wf.nn.functional.max_pool1d(wf.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
@@ -39,10 +44,16 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:  # fmt: skip
-    """The largest element of each window over the last two axes; with `return_indices` also where it is.
+) -> Any:
+    """The largest element of each window over the last two axes; with `return_indices` also where
+    it is.
 
     >>> import weft as wf
     >>> wf.nn.functional.max_pool2d(wf.tensor([[[1.0, 3.0], [2.0, 4.0]]]), 2)
@@ -54,10 +65,15 @@ def max_pool2d(
 
 
 def avg_pool1d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:  # fmt: skip
-    """The mean of each window along the last axis. Zeros beyond the edges count unless `count_include_pad` is False.
+) -> Any:
+    """The mean of each window along the last axis. Zeros beyond the edges count unless
+    `count_include_pad` is False.
 
     >>> import weft as wf
     >>> wf.nn.functional.avg_pool1d(wf.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
@@ -69,10 +85,16 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Any:  # fmt: skip
-    """The mean of each window over the last two axes. Zeros beyond the edges count unless `count_include_pad` is False.
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    """The mean of each window over the last two axes. Zeros beyond the edges count unless
+    `count_include_pad` is False.
 
     >>> import weft as wf
     >>> wf.nn.functional.avg_pool2d(wf.tensor([[[1.0, 3.0], [2.0, 4.0]]]), 2)
@@ -102,7 +124,8 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """The means of windows of nearly equal size, `output_size` of them; None leaves an axis as it is.
+    """The means of windows of nearly equal size, `output_size` of them; None leaves an axis as it
+    is.
 
     >>> import weft as wf
     >>> wf.nn.functional.adaptive_avg_pool2d(wf.tensor([[[1.0, 3.0], [2.0, 4.0]]]), (1, 2))
@@ -135,8 +158,16 @@ class _Windows:
     """What the arguments of a pooling function say, checked."""
 
     def __init__(
-        self, place: str, spatial: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any
-    ) -> None:  # fmt: skip
+        self,
+        place: str,
+        spatial: int,
+        input: Any,
+        kernel: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil: Any,
+    ) -> None:
         self.place, self.x = place, value(input)
         if self.x.type.ndim not in (spatial + 1, spatial + 2):
             raise ShapeError(
@@ -198,8 +229,16 @@ def _places(n: int, k: int, stride: int, pad: int, dilation: int, up: bool) -> i
 
 
 def _max_pool(
-    place: str, spatial: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any, indices: Any
-) -> Any:  # fmt: skip
+    place: str,
+    spatial: int,
+    input: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil: Any,
+    indices: Any,
+) -> Any:
     w = _Windows(place, spatial, input, kernel, stride, padding, dilation, ceil)
     attrs = w.attrs | {"dilation": w.dilation}
     out = (ops.window_max if w.small else ops.large_window_max)(w.x, **attrs)
@@ -211,8 +250,16 @@ def _max_pool(
 
 
 def _avg_pool(
-    place: str, spatial: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil: Any, include: Any, divisor: Any
-) -> Value:  # fmt: skip
+    place: str,
+    spatial: int,
+    input: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil: Any,
+    include: Any,
+    divisor: Any,
+) -> Value:
     w = _Windows(place, spatial, floating(input, place), kernel, stride, padding, 1, ceil)
     by = (
         w.counts(flag(include, f"{place} count_include_pad")) if divisor is None else float(divisor)
@@ -255,7 +302,9 @@ def _adaptive(place: str, spatial: int, input: Any, output_size: Any) -> Value:
 
 
 def _uneven(n: int, m: int) -> tuple[Any, Any]:
-    """Window i of m over n elements is [i n / m, (i + 1) n / m), its ends rounded outwards: places, and which are in it."""
+    """Window i of m over n elements is [i n / m, (i + 1) n / m), its ends rounded outwards: places,
+    and which are in it.
+    """
     first = np.arange(m) * n // m
     last = -(-(np.arange(m) + 1) * n // m)
     places = first[:, None] + np.arange((last - first).max())

@@ -7,7 +7,7 @@ float32 is computed in float64 throughout and rounded once.
 
 from __future__ import annotations
 
-from weft.ops.scalar import INF, NAN, Scalar, const, fma, horner, mulhi, select
+from weft.ops.scalar import INF, NAN, PI, Scalar, const, fma, horner, mulhi, rint, select
 from weft.types.dtype import float32, float64, int64, uint64
 
 #: the bits of 2/pi behind the point
@@ -52,19 +52,35 @@ def _window(place: Scalar, words: int, last: int) -> list[Scalar]:
     return [(a << shift) | ((b >> 1) >> (shift ^ 63)) for a, b in zip(found, found[1:], strict=False)][:words]
 
 
-def _fraction32(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Of |x| * 2/pi: the fraction, in -1/2..1/2 as a float64 times 2**64, 0 for what that leaves, the nearest integer mod 4."""
-    raw = x.bitcast(uint64)
-    # a float64 that was a float32: 24 leading bits of significand
-    m = ((raw & (2**52 - 1)) | 2**52) >> 29
-    place = ((raw >> 52) & 2047) - (1023 + 23 - 62)
-    high, low = _window(place, 2, 104 + 62)
-    t = m * high + ((m * (low >> 32)) >> 32)
-    return (t << 2).cast(int64).cast(float64), x.like(0.0), (t + 2**61) >> 62
+def _turn(power: int) -> tuple[float, float, float]:
+    """2**power / (2 pi) less its whole part: 29 bits, the next 29, and the rest."""
+    n = _TWO_OVER_PI << power & (2**1282 - 1)
+    rest = (n & (2**1224 - 1)) >> 1144
+    return (n >> 1253) * 2.0**-29, (n >> 1224 & (2**29 - 1)) * 2.0**-58, rest * 2.0**-138
+
+
+def _reduce32(x: Scalar) -> tuple[Scalar, Scalar]:
+    """r with x = n pi/2 + r, |r| <= pi/4, and n (its last two bits), for a float64 x >= 0 that was a float32.
+
+    x is s 2**power with s < 2**32, so of x / (2 pi) only s times the fraction of 2**power / (2 pi) counts. The product with
+    its first 29 bits is exact, and so are the parts that are taken from it.
+    """
+    big, huge = x >= 2.0**32, x >= 2.0**80
+    choices = zip((1.0, *_turn(0)), (2.0**-48, *_turn(48)), (2.0**-96, *_turn(96)), strict=True)
+    shrink, first, second, third = (
+        select(huge, x.like(c), select(big, x.like(b), x.like(a))) for a, b, c in choices
+    )
+    s = x * shrink
+    turns = s * first
+    turns = turns - rint(turns)
+    magic = 1.5 * 2.0**52
+    z = fma(fma(s, second, turns), 4.0, magic)
+    part = fma(s, third, fma(s, second, fma(z - magic, -0.25, turns)))
+    return part * (2.0 * PI), z.bitcast(uint64)
 
 
 def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The same for any float64, the fraction as a sum of two."""
+    """Of |x| * 2/pi: the fraction times 2**64, in -1/2..1/2, as a sum of two, and the nearest integer mod 4."""
     raw = x.bitcast(uint64)
     m = (raw & (2**52 - 1)) | 2**52
     place = ((raw >> 52) & 2047) - (1023 + 52 - 62)
@@ -80,17 +96,17 @@ def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def _reduce(x: Scalar, narrow: bool) -> tuple[Scalar, Scalar, Scalar]:
-    """|x| = n pi/2 + r + low with |r| <= pi/4, and n mod 4."""
+    """|x| = n pi/2 + r + low with |r| <= pi/4, and n (its last two bits)."""
     size = abs(x)
-    top, rest, n = (_fraction32 if narrow else _fraction64)(x)
-    small = size < 0.7853981633974483
-    n = select(small, n.like(0), n)
     if narrow:
-        return select(small, size, top * _QUARTER), x.like(0.0), n
+        r, n = _reduce32(size)
+        return r, x.like(0.0), n
+    top, rest, n = _fraction64(x)
+    small = size < 0.7853981633974483
     r = top * _QUARTER
     low = fma(top, _QUARTER, -r) + fma(top, _QUARTER_LOW, rest * _QUARTER)
     r, low = r + low, low - ((r + low) - r)
-    return select(small, size, r), select(small, 0.0, low), n
+    return select(small, size, r), select(small, 0.0, low), select(small, n.like(0), n)
 
 
 def _sine(r: Scalar, low: Scalar, narrow: bool) -> tuple[Scalar, Scalar]:

@@ -1,0 +1,186 @@
+"""Random tensors and the generator behind them: a key, set by a seed, and a counter that every call moves on.
+
+Numbers are functions of key and counter alone: the same on every machine, for any number of threads, whatever the shape is
+cut into.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.ops import random as ops
+from weft.ops.define import Op, Value
+from weft.ops.elementwise import astype, less
+from weft.ops.indexing import take
+from weft.ops.random_bits import counters
+from weft.ops.sorting import argsort
+from weft.tensor.arguments import sizes, value
+from weft.types import DType, TensorType, as_dtype
+from weft.types.dtype import float32, int64, uint64
+
+__all__ = [
+    "bernoulli", "get_rng_state", "manual_seed", "permutation", "rand", "randint", "randn", "set_rng_state",
+]  # fmt: skip
+
+
+class _Generator:
+    """The one that functions draw from."""
+
+    def __init__(self) -> None:
+        self.key, self.offset = 0, 0
+        self.lock = threading.Lock()
+
+    def draw(self, count: int) -> tuple[int, int]:
+        """The key and the first of `count` counters that nobody else gets."""
+        with self.lock:
+            key, offset = self.key, self.offset
+            self.offset = (offset + count) % 2**64
+        return _signed(key), _signed(offset)
+
+
+def _signed(n: int) -> int:
+    """As the int64 of the same bits."""
+    return n - 2**64 if n >= 2**63 else n
+
+
+_generator = _Generator()
+
+
+def manual_seed(seed: int) -> None:
+    """Start the sequence of random numbers that belongs to `seed`.
+
+    >>> import weft as wf
+    >>> wf.manual_seed(0)
+    >>> a = wf.rand(3)
+    >>> wf.manual_seed(0)
+    >>> bool((wf.rand(3) == a).all())
+    True
+    """
+    (n,) = sizes(seed, "manual_seed")
+    with _generator.lock:
+        _generator.key, _generator.offset = n % 2**64, 0
+
+
+def get_rng_state() -> tuple[int, int]:
+    """Where the generator is: its key and its counter.
+
+    >>> import weft as wf
+    >>> wf.manual_seed(7)
+    >>> wf.get_rng_state()
+    (7, 0)
+    """
+    with _generator.lock:
+        return _generator.key, _generator.offset
+
+
+def set_rng_state(state: tuple[int, int]) -> None:
+    """Put the generator where `get_rng_state` found it.
+
+    >>> import weft as wf
+    >>> state = wf.get_rng_state()
+    >>> a = wf.randn(2)
+    >>> wf.set_rng_state(state)
+    >>> bool((wf.randn(2) == a).all())
+    True
+    """
+    numbers = sizes(state, "set_rng_state")
+    if len(numbers) != 2 or not all(0 <= n < 2**64 for n in numbers):
+        raise ShapeError("set_rng_state", expected="what get_rng_state gave", got=repr(state))
+    with _generator.lock:
+        _generator.key, _generator.offset = numbers
+
+
+def _drawn(op: Op, shape: tuple[int, ...], dtype: DType, *more: int) -> Value:
+    size = TensorType(shape, dtype).size
+    return op(*_generator.draw(size * counters(op.name, dtype)), *more, shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+
+
+def _shaped(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
+    return sizes(shape[0] if len(shape) == 1 else shape, place)
+
+
+def _floating(dtype: Any, place: str) -> DType:
+    d = float32 if dtype is None else as_dtype(dtype)
+    if not d.is_float:
+        raise DTypeError(place, expected="a floating dtype", got=d.name)
+    return d
+
+
+def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Uniform in [0, 1): `rand((2, 3))` or `rand(2, 3)`.
+
+    >>> import weft as wf
+    >>> wf.rand(2, 3).shape
+    (2, 3)
+    """
+    out = _drawn(ops.uniform, _shaped(shape, "rand"), _floating(dtype, "rand"))
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+    """Normal, of mean 0 and variance 1: `randn((2, 3))` or `randn(2, 3)`.
+
+    >>> import weft as wf
+    >>> wf.randn(4, dtype=wf.float64).dtype
+    weft.float64
+    """
+    out = _drawn(ops.normal, _shaped(shape, "randn"), _floating(dtype, "randn"))
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Integers of [low, high), each alike: `randint(0, 10, (2, 3))`, or `randint(10, (2, 3))` from 0.
+
+    >>> import weft as wf
+    >>> wf.randint(5, 6, (3,))
+    tensor([5, 5, 5])
+    """
+    if shape is None:
+        low, high, shape = 0, low, high
+    d = int64 if dtype is None else as_dtype(dtype)
+    (a,), (b,) = sizes(low, "randint"), sizes(high, "randint")
+    if not d.is_int:
+        raise DTypeError("randint", expected="an integer dtype", got=d.name)
+    least, most = (0, 2**d.bits) if d.kind == "u" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1))
+    if not least <= a < b <= most:
+        raise ShapeError("randint", expected=f"{least} <= low < high <= {most} for {d.name}", got=f"{a} and {b}")
+    return _drawn(ops.randint, sizes(() if shape is None else shape, "randint"), d, _signed(a % 2**64), _signed((b - a) % 2**64))
+
+
+def bernoulli(p: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+    """Ones with probability `p`, zeros otherwise: of a tensor of probabilities, or of one number and a shape.
+
+    >>> import weft as wf
+    >>> wf.bernoulli(wf.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    of = p.type.dtype if isinstance(p, Value) and p.type.dtype.is_float else float32
+    whole = sizes(shape, "bernoulli") if shape is not None else value(p).type.shape
+    if not isinstance(p, Value) and not (isinstance(p, (int, float)) and 0 <= p <= 1):
+        if isinstance(p, (int, float)):
+            raise ShapeError("bernoulli", expected="a probability from 0 to 1", got=str(p))
+        p = value(p)
+    chosen = less(_drawn(ops.uniform, whole, of), p)  # type: ignore[arg-type]
+    return astype(chosen, dtype=of if dtype is None else as_dtype(dtype))
+
+
+def permutation(x: Any) -> Any:
+    """The numbers 0 to x - 1 in random order, or a tensor's rows along its first axis.
+
+    >>> import weft as wf
+    >>> sorted(wf.permutation(5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    if isinstance(x, Value) or hasattr(x, "shape"):
+        v = value(x)
+        if v.type.ndim:
+            order = argsort(_drawn(ops.random_bits, v.type.shape[:1], uint64), descending=False)  # type: ignore[arg-type]
+            return take(v, order, axis=0)
+    (n,) = sizes(x, "permutation")
+    return argsort(_drawn(ops.random_bits, (n,), uint64), descending=False)
