@@ -26,11 +26,17 @@ TARGETS = {"host": None, "avx2": jit.AVX2, "sse2": jit.SSE2}
 Kernel = Callable[[int, int, int, int], int]
 
 
-LOWER: dict[type, Callable[[Any], str]] = {ReduceSpec: reduce.lower, RowSpec: rows.lower, MapSpec: map.lower}
+LOWER: dict[type, Callable[[Any], str]] = {
+    ReduceSpec: reduce.lower,
+    RowSpec: rows.lower,
+    MapSpec: map.lower,
+}
 
 
 @cache
-def kernel(spec: KernelSpec, target: jit.Target | None = None, function: str = "kernel") -> tuple[Kernel, jit.Code]:
+def kernel(
+    spec: KernelSpec, target: jit.Target | None = None, function: str = "kernel"
+) -> tuple[Kernel, jit.Code]:
     code = jit.Code(jit.compile_object(LOWER[type(spec)](spec), target))
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
     return kind(code.address(function)), code
@@ -86,7 +92,9 @@ def run(
     frame = np.array([0, 0, at, *pointers, *launch.params], np.int64)
     for phase in launch.phases:
         call, _ = kernel(phase.spec, target, phase.function)
-        pieces = [(lo, min(lo + phase.grain, phase.tasks)) for lo in range(0, phase.tasks, phase.grain)]
+        pieces = [
+            (lo, min(lo + phase.grain, phase.tasks)) for lo in range(0, phase.tasks, phase.grain)
+        ]
         if shuffle is not None:
             pieces = [(i, i + 1) for i in range(phase.tasks)]
             random.Random(shuffle).shuffle(pieces)
@@ -99,7 +107,10 @@ def run(
             work(pieces, 0)
         else:
             each = -(-len(pieces) // threads)
-            hands = [threading.Thread(target=work, args=(pieces[k * each : (k + 1) * each], k)) for k in range(threads)]
+            hands = [
+                threading.Thread(target=work, args=(pieces[k * each : (k + 1) * each], k))
+                for k in range(threads)
+            ]
             for h in hands:
                 h.start()
             for h in hands:

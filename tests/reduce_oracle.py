@@ -47,7 +47,9 @@ def reduce(monoid: str, x: Array, axes: Sequence[int], out: Any, keepdims: bool 
         if monoid in ("sum", "prod"):
             v = np.where(np.isnan(v), np.asarray(np.nan, acc), v)
             if not [n for a, n in enumerate(x.shape) if a in axes and n != 1]:
-                v = JOIN[monoid][0](v, np.asarray(JOIN[monoid][1], acc))  # one element is added to the identity too
+                v = JOIN[monoid][0](
+                    v, np.asarray(JOIN[monoid][1], acc)
+                )  # one element is added to the identity too
         return v.astype(out)
 
 

@@ -19,11 +19,27 @@ Array = np.ndarray[Any, Any]
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
 INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 CASES = [
-    ((16,), (0,)), ((17,), (0,)), ((3, 10), (1,)), ((5, 100), (1,)), ((2, 20000), (1,)), ((70000,), (0,)),
-    ((100, 5), (0,)), ((7, 9, 33), (1,)), ((700, 40), (0,)), ((20, 30, 40), (0, 2)), ((5, 4, 6, 7), (0, 2, 3)),
-    ((4, 1, 33, 1), (2,)), ((4, 1, 33, 1), (1,)), ((33, 1, 4), (0, 1)), ((), ()), ((6, 5), ()), ((2, 70, 3, 90), (1, 3)),
-    ((300, 3), (0,)), ((9, 65, 2), (1, 2)), ((129, 1), (0,)),
-]  # fmt: skip
+    ((16,), (0,)),
+    ((17,), (0,)),
+    ((3, 10), (1,)),
+    ((5, 100), (1,)),
+    ((2, 20000), (1,)),
+    ((70000,), (0,)),
+    ((100, 5), (0,)),
+    ((7, 9, 33), (1,)),
+    ((700, 40), (0,)),
+    ((20, 30, 40), (0, 2)),
+    ((5, 4, 6, 7), (0, 2, 3)),
+    ((4, 1, 33, 1), (2,)),
+    ((4, 1, 33, 1), (1,)),
+    ((33, 1, 4), (0, 1)),
+    ((), ()),
+    ((6, 5), ()),
+    ((2, 70, 3, 90), (1, 3)),
+    ((300, 3), (0,)),
+    ((9, 65, 2), (1, 2)),
+    ((129, 1), (0,)),
+]
 
 
 def make(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
@@ -31,13 +47,21 @@ def make(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
     if np.dtype(dtype).kind in "iu":
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
-    return np.asarray(rng.standard_normal(shape) * np.exp(rng.standard_normal(shape) * 2)).astype(dtype)
+    return np.asarray(rng.standard_normal(shape) * np.exp(rng.standard_normal(shape) * 2)).astype(
+        dtype
+    )
 
 
 def reduce(
-    monoid: str, x: Array, axes: tuple[int, ...], out: Any = None, *, keepdims: bool = False, plan_threads: int = 2,
+    monoid: str,
+    x: Array,
+    axes: tuple[int, ...],
+    out: Any = None,
+    *,
+    keepdims: bool = False,
+    plan_threads: int = 2,
     **how: Any,
-) -> Array:  # fmt: skip
+) -> Array:
     wanted = as_dtype(out or x.dtype)
     return run(plan_reduce(monoid, layout(x), axes, keepdims, wanted, plan_threads), x, **how)  # type: ignore[no-any-return]
 
@@ -47,8 +71,12 @@ def same(a: Array, b: Array) -> None:
     assert a.shape == b.shape and a.dtype == b.dtype
     if a.tobytes() != b.tobytes():
         bits = f"u{a.itemsize}"
-        bad = np.flatnonzero(np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits))
-        raise AssertionError(f"{bad.size} of {a.size} differ, first {bad[0]}: {a.flat[bad[0]]!r} {b.flat[bad[0]]!r}")
+        bad = np.flatnonzero(
+            np.ascontiguousarray(a).view(bits) != np.ascontiguousarray(b).view(bits)
+        )
+        raise AssertionError(
+            f"{bad.size} of {a.size} differ, first {bad[0]}: {a.flat[bad[0]]!r} {b.flat[bad[0]]!r}"
+        )
 
 
 def apart(x: Array) -> list[Array]:
@@ -58,7 +86,11 @@ def apart(x: Array) -> list[Array]:
     wide = np.zeros((*x.shape[:-1], x.shape[-1] * 2 + 3), x.dtype)[..., 1 : 1 + 2 * x.shape[-1] : 2]
     cut = np.zeros((*x.shape[:-1], x.shape[-1] + 3), x.dtype)[..., 1 : 1 + x.shape[-1]]
     wide[...], cut[...] = x, x
-    flipped = np.ascontiguousarray(x[::-1, ..., ::-1])[::-1, ..., ::-1] if x.ndim > 1 else np.ascontiguousarray(x[::-1])[::-1]
+    flipped = (
+        np.ascontiguousarray(x[::-1, ..., ::-1])[::-1, ..., ::-1]
+        if x.ndim > 1
+        else np.ascontiguousarray(x[::-1])[::-1]
+    )
     moved = np.ascontiguousarray(np.moveaxis(x, -1, 0))
     return [np.asfortranarray(x), wide, cut, flipped, np.moveaxis(moved, 0, -1)]
 
@@ -71,7 +103,10 @@ def test_follows_the_documented_order(monoid: str, dtype: Any) -> None:
         if monoid == "prod":
             x = np.asarray(1 + np.tanh(make(shape, np.float32)) / 20).astype(dtype)
         for keepdims in (False, True):
-            same(reduce(monoid, x, axes, keepdims=keepdims), oracle(monoid, x, axes, x.dtype, keepdims))
+            same(
+                reduce(monoid, x, axes, keepdims=keepdims),
+                oracle(monoid, x, axes, x.dtype, keepdims),
+            )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
@@ -98,12 +133,22 @@ def test_vector_width_changes_no_bit(target: str) -> None:
                 x = make(shape, dtype)
                 for y in (x, np.asfortranarray(x)):
                     out = np.int64 if monoid == "argmax" else None
-                    same(reduce(monoid, y, axes, out, target=TARGETS[target]), reduce(monoid, y, axes, out))
+                    same(
+                        reduce(monoid, y, axes, out, target=TARGETS[target]),
+                        reduce(monoid, y, axes, out),
+                    )
 
 
 @pytest.mark.parametrize(
     ("shape", "axes"),
-    [((600, 500), (0,)), ((600, 500), (1,)), ((300000,), (0,)), ((3, 100000), (1,)), ((3000, 33), (0,)), ((40, 50, 60), (0, 2))],
+    [
+        ((600, 500), (0,)),
+        ((600, 500), (1,)),
+        ((300000,), (0,)),
+        ((3, 100000), (1,)),
+        ((3000, 33), (0,)),
+        ((40, 50, 60), (0, 2)),
+    ],
 )
 def test_threads_and_splits_change_no_bit(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     x = make(shape, np.float32)
@@ -157,7 +202,9 @@ def test_bools() -> None:
         assert reduce("any", np.full(3, value), (0,), bool) == bool(value)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint16, np.int64])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint16, np.int64]
+)
 def test_arg_reductions_as_numpy(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     for shape in ((4, 7), (3, 64), (5, 1000), (2, 40000)):
@@ -193,7 +240,13 @@ def test_nan_infinity_and_signed_zero() -> None:
 
 
 def test_empty() -> None:
-    for shape, axes in (((3, 0, 4), (1,)), ((0,), (0,)), ((3, 0), (1,)), ((0, 3), (0, 1)), ((2, 0, 3, 4), (1, 3))):
+    for shape, axes in (
+        ((3, 0, 4), (1,)),
+        ((0,), (0,)),
+        ((3, 0), (1,)),
+        ((0, 3), (0, 1)),
+        ((2, 0, 3, 4), (1, 3)),
+    ):
         x = np.zeros(shape, np.float32)
         same(reduce("sum", x, axes), np.asarray(x.sum(axes)))
         same(reduce("prod", x, axes), np.asarray(x.prod(axes)))
@@ -224,9 +277,16 @@ def test_rule_and_epilogue() -> None:
         for axes in ((0,), (1,), (0, 1)):
             n = int(np.prod([x.shape[i] for i in axes]))
             launch = plan_fold(
-                "sum", [layout(y), layout(mean)], (a - b) * (a - b), axes, False, float32, 2,
-                epilogue=a / param(0).cast(float32), numbers=(n,),
-            )  # fmt: skip
+                "sum",
+                [layout(y), layout(mean)],
+                (a - b) * (a - b),
+                axes,
+                False,
+                float32,
+                2,
+                epilogue=a / param(0).cast(float32),
+                numbers=(n,),
+            )
             square = (x - mean) * (x - mean)
             same(run(launch, y, mean), oracle("sum", square, axes, np.float32) / np.float32(n))
 
@@ -235,11 +295,17 @@ def test_half_sums_round_once() -> None:
     x = np.full((1, 5000), 1.0009765625, np.float16)
     exact = np.float16(np.float32(5000 * 1.0009765625))
     assert reduce("sum", x, (1,))[0] == exact
-    same(reduce("sum", make((40, 50, 60), np.float16), (0, 2)), oracle("sum", make((40, 50, 60), np.float16), (0, 2), np.float16))
+    same(
+        reduce("sum", make((40, 50, 60), np.float16), (0, 2)),
+        oracle("sum", make((40, 50, 60), np.float16), (0, 2), np.float16),
+    )
 
 
 def test_equal_specs_are_one_kernel() -> None:
-    plans = [plan_reduce("sum", layout(np.zeros(s, np.float32)), (1,), False, float32, 2) for s in ((3, 5), (70, 900))]
+    plans = [
+        plan_reduce("sum", layout(np.zeros(s, np.float32)), (1,), False, float32, 2)
+        for s in ((3, 5), (70, 900))
+    ]
     assert plans[0].phases[0].spec == plans[1].phases[0].spec
     assert plans[0].phases[0].spec.key() == plans[1].phases[0].spec.key()
     other = plan_reduce("sum", layout(np.zeros((3, 5), np.int64)), (1,), False, int64, 2)

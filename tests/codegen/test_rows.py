@@ -94,10 +94,20 @@ def oddments() -> RowProgram:
         Map(input_(10, float32) / input_(11, float32) + (t + input_(6, int64)).cast(float32)),  # 12
         Map(t.cast(int32)),  # 13
     )
-    return RowProgram((("row", float32), ("each", int64), ("each", float32)), steps, (12, 3, 5, 6, 8, 13, 10), numbers=1)
+    return RowProgram(
+        (("row", float32), ("each", int64), ("each", float32)),
+        steps,
+        (12, 3, 5, 6, 8, 13, 10),
+        numbers=1,
+    )
 
 
-PROGRAMS = {"softmax": softmax, "log_softmax": log_softmax, "layer_norm": layer_norm, "softmax_gradient": softmax_gradient}
+PROGRAMS = {
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "layer_norm": layer_norm,
+    "softmax_gradient": softmax_gradient,
+}
 
 
 def operands(program: RowProgram, rows: tuple[int, ...], n: int, seed: int = 0) -> list[Array]:
@@ -116,11 +126,29 @@ def operands(program: RowProgram, rows: tuple[int, ...], n: int, seed: int = 0) 
 
 def types(program: RowProgram, rows: tuple[int, ...], n: int) -> list[TensorType]:
     kinds = program.kinds
-    return [TensorType((*rows, n) if kinds[v] in ("row", "column") else rows, program.dtype(v)) for v in program.outputs]
+    return [
+        TensorType((*rows, n) if kinds[v] in ("row", "column") else rows, program.dtype(v))
+        for v in program.outputs
+    ]
 
 
-def fused(program: RowProgram, arrays: list[Array], rows: tuple[int, ...], n: int, threads: int = 2, **how: Any) -> list[Array]:
-    launch = plan_rows(program, [layout(a) for a in arrays], rows, n, types(program, rows, n), threads, (n,) * program.numbers)
+def fused(
+    program: RowProgram,
+    arrays: list[Array],
+    rows: tuple[int, ...],
+    n: int,
+    threads: int = 2,
+    **how: Any,
+) -> list[Array]:
+    launch = plan_rows(
+        program,
+        [layout(a) for a in arrays],
+        rows,
+        n,
+        types(program, rows, n),
+        threads,
+        (n,) * program.numbers,
+    )
     assert launch is not None
     out = run(launch, *arrays, **how)
     return [out] if isinstance(out, np.ndarray) else list(out)
@@ -128,11 +156,16 @@ def fused(program: RowProgram, arrays: list[Array], rows: tuple[int, ...], n: in
 
 def unfused(program: RowProgram, arrays: list[Array], rows: tuple[int, ...], n: int) -> list[Array]:
     """Step by step: a reduction or a map of its own for each."""
-    values = [a[..., None] if kind == "each" else a for (kind, _), a in zip(program.inputs, arrays, strict=True)]
+    values = [
+        a[..., None] if kind == "each" else a
+        for (kind, _), a in zip(program.inputs, arrays, strict=True)
+    ]
     for v, step in enumerate(program.steps, len(program.inputs)):
         if isinstance(step, Fold):
             x = np.broadcast_to(values[step.value], (*rows, n))
-            values.append(run(plan_reduce(step.monoid, layout(x), (len(rows),), True, step.dtype, 2), x))
+            values.append(
+                run(plan_reduce(step.monoid, layout(x), (len(rows),), True, step.dtype, 2), x)
+            )
             continue
         used = list(program.reads(v))
 
@@ -144,17 +177,31 @@ def unfused(program: RowProgram, arrays: list[Array], rows: tuple[int, ...], n: 
         ins = [values[u] for u in used]
         shape = np.broadcast_shapes(*(i.shape for i in ins)) if ins else ()
         out = TensorType(shape, step.rule.dtype)
-        values.append(run(plan_map([substitute(step.rule, leaf)], [layout(i) for i in ins], out), *ins))
+        values.append(
+            run(plan_map([substitute(step.rule, leaf)], [layout(i) for i in ins], out), *ins)
+        )
     wanted = zip(program.outputs, types(program, rows, n), strict=True)
-    return [np.broadcast_to(values[v], t.shape) if v >= 0 and program.kinds[v] == "row" else values[v].reshape(t.shape) for v, t in wanted]  # type: ignore[arg-type]
+    return [
+        np.broadcast_to(values[v], t.shape)
+        if v >= 0 and program.kinds[v] == "row"
+        else values[v].reshape(t.shape)
+        for v, t in wanted
+    ]  # type: ignore[arg-type]
 
 
 def same(a: list[Array], b: list[Array]) -> None:
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
         assert x.shape == y.shape and x.dtype == y.dtype, (i, x.shape, y.shape, x.dtype, y.dtype)
         if x.tobytes() != y.tobytes():
-            bad = np.flatnonzero((np.ascontiguousarray(x).view(f"u{x.itemsize}") != np.ascontiguousarray(y).view(f"u{x.itemsize}")).ravel())
-            raise AssertionError(f"output {i}: {bad.size} of {x.size} differ, first at {bad[0]}: {x.flat[bad[0]]} {y.flat[bad[0]]}")
+            bad = np.flatnonzero(
+                (
+                    np.ascontiguousarray(x).view(f"u{x.itemsize}")
+                    != np.ascontiguousarray(y).view(f"u{x.itemsize}")
+                ).ravel()
+            )
+            raise AssertionError(
+                f"output {i}: {bad.size} of {x.size} differ, first at {bad[0]}: {x.flat[bad[0]]} {y.flat[bad[0]]}"
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -187,7 +234,10 @@ def test_vector_width_changes_no_bit(target: str) -> None:
     for program in (softmax(), layer_norm(), softmax(float64)):
         for n in (10, 150):
             arrays = operands(program, (3,), n)
-            same(fused(program, arrays, (3,), n, target=TARGETS[target]), fused(program, arrays, (3,), n))
+            same(
+                fused(program, arrays, (3,), n, target=TARGETS[target]),
+                fused(program, arrays, (3,), n),
+            )
 
 
 def test_threads_and_splits_change_no_bit() -> None:
@@ -197,7 +247,9 @@ def test_threads_and_splits_change_no_bit() -> None:
         wanted = fused(program, arrays, rows, n, threads=1)
         for threads in (2, 3, 7):
             same(fused(program, arrays, rows, n, threads), wanted)
-            launch = plan_rows(program, [layout(a) for a in arrays], rows, n, types(program, rows, n), threads)
+            launch = plan_rows(
+                program, [layout(a) for a in arrays], rows, n, types(program, rows, n), threads
+            )
             assert launch is not None
             same([run(launch, *arrays, threads=threads)], wanted)
             same([run(launch, *arrays, shuffle=threads)], wanted)
@@ -223,7 +275,10 @@ def test_rows_of_any_layout() -> None:
         for other in (wide, moved, flipped):
             same(fused(program, [other, w, b, eps], (3, 4, 5), n), wanted)
         spread = np.broadcast_to(x[:, :1], x.shape)
-        same(fused(program, [spread, w, b, eps], (3, 4, 5), n), fused(program, [spread.copy(), w, b, eps], (3, 4, 5), n))
+        same(
+            fused(program, [spread, w, b, eps], (3, 4, 5), n),
+            fused(program, [spread.copy(), w, b, eps], (3, 4, 5), n),
+        )
 
 
 def test_what_cannot_be_one_kernel() -> None:
@@ -246,7 +301,10 @@ def test_stays_inside_its_operands() -> None:
             held = [in_guard(a.shape, a.dtype, front) for a in arrays]
             for (g, _), a in zip(held, arrays, strict=True):
                 g[...] = a
-            same(fused(program, [g for g, _ in held], (3,), n, guard=True), fused(program, arrays, (3,), n))
+            same(
+                fused(program, [g for g, _ in held], (3,), n, guard=True),
+                fused(program, arrays, (3,), n),
+            )
 
 
 def test_dear_values_are_kept_and_cheap_ones_computed_again() -> None:

@@ -21,7 +21,6 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from weft.codegen.half import SOFT
 from weft.errors import DeviceError, WeftError
 
 
@@ -102,8 +101,7 @@ def compile_object(text: str, target: Target | None = None) -> bytes:
     """Verify, optimise and assemble a module to a relocatable object."""
     _ready()
     with _compiling():
-        whole = text + SOFT if " half" in text else text  # called where no instruction converts
-        module = llvm.parse_assembly(whole, llvm.create_context())
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
         with _compiler(target or host()) as compiler:
             return compiler.run(module)

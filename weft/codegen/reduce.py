@@ -6,8 +6,8 @@ from weft.codegen.reduce_chains import chains, staged
 from weft.codegen.reduce_columns import columns
 from weft.codegen.reduce_frame import Frame, spans
 from weft.codegen.reduce_monoid import Lanes, State, fetch, group_of, read, upto
+from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
-from weft.codegen.verbs import memory
 from weft.ops.scalar import walk
 from weft.schedule.reduce import LANES, ReduceSpec
 
@@ -69,7 +69,9 @@ def _long_row(
             _step(f, lanes, bases, once, t.add(start, r), [None] * groups, step)
         left = t.sub(count, whole)
         with t.when(t.compare("icmp ne", left, Value("i64", "0"))):
-            masks: list[Value | None] = [upto(t, left, lanes.group, g * lanes.group) for g in range(groups)]
+            masks: list[Value | None] = [
+                upto(t, left, lanes.group, g * lanes.group) for g in range(groups)
+            ]
             step = t.op("lshr", whole, Value("i64", "6"))
             _step(f, lanes, bases, once, t.add(start, whole), masks, step)
         joined = f.monoid.join([v.get() for v in total], lanes.finish(groups, start))
@@ -79,9 +81,14 @@ def _long_row(
 
 
 def _step(
-    f: Frame, lanes: Lanes, bases: list[Value], once: dict[int, Value], at: Value, masks: list[Value | None],
+    f: Frame,
+    lanes: Lanes,
+    bases: list[Value],
+    once: dict[int, Value],
+    at: Value,
+    masks: list[Value | None],
     step: Value,
-) -> None:  # fmt: skip
+) -> None:
     """One value for each lane of each group that has a mask (None: all of it), from elements `at` and on."""
     t = f.t
     for number, mask in enumerate(masks):
@@ -90,7 +97,9 @@ def _step(
             if mask is None and i not in once:
                 fetch(t, t.at(t.at(bases[i], memory(d), offset), "i8", AHEAD))
         loads = [
-            once[i] if i in once else read(t, d, t.at(bases[i], memory(d), offset), lanes.group, mask)
+            once[i]
+            if i in once
+            else read(t, d, t.at(bases[i], memory(d), offset), lanes.group, mask)
             for i, d in enumerate(f.spec.inputs)
         ]
         lanes.take(number, f.value(loads, None)[0], step, mask)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from weft.codegen.reduce_frame import Frame, Span, spans, unravel
 from weft.codegen.reduce_monoid import Lanes, State, group_of, read, upto
+from weft.codegen.registers import memory, register
 from weft.codegen.text import Value, Variable, i64
-from weft.codegen.verbs import memory, register
 from weft.ops.scalar import walk
 from weft.schedule.reduce import CHUNK, LANES
 
@@ -24,7 +24,10 @@ def chains(f: Frame) -> None:
 
 
 def staged(f: Frame) -> None:
-    _dealt(f, group_of(f.spec.acc, *(n.dtype.compute for n in walk([f.spec.rule]) if n.verb != "param")))  # type: ignore[list-item]
+    _dealt(
+        f,
+        group_of(f.spec.acc, *(n.dtype.compute for n in walk([f.spec.rule]) if n.verb != "param")),
+    )  # type: ignore[list-item]
 
 
 def _in_order(f: Frame) -> None:
@@ -77,11 +80,15 @@ def _dealt(f: Frame, group: int) -> None:
                     _stage(f, bases, span, to, group)
             count = t.sub(stop, start)
             for g in groups:  # up to a whole step of the lanes
-                t.store(lanes.starts[0], t.at(stage, one, t.add(count, g * lanes.group)), d.itemsize)
+                t.store(
+                    lanes.starts[0], t.at(stage, one, t.add(count, g * lanes.group)), d.itemsize
+                )
             lanes.clear(len(groups))
             with t.loop(0, count, LANES) as r:
                 for g in groups:
-                    lanes.take(g, read(t, d, t.at(stage, one, t.add(r, g * lanes.group)), lanes.group))
+                    lanes.take(
+                        g, read(t, d, t.at(stage, one, t.add(r, g * lanes.group)), lanes.group)
+                    )
             _set(total, f.monoid.join(_get(total), lanes.finish(len(groups), start)))
         f.emit_result(_get(total), t.add(place[-1], shift))
 
@@ -89,8 +96,13 @@ def _dealt(f: Frame, group: int) -> None:
 def _stage(f: Frame, bases: list[Value], span: Span, to: Value, group: int) -> None:
     """Values of a span, side by side. Whole vectors are written: what is too much, the next span writes over."""
     t, spec = f.t, f.spec
-    starts = [f.t.at(b, memory(d), o) for b, d, o in zip(bases, spec.inputs, span.offsets, strict=True)]
-    once = [None if m else t.splat(read(t, d, s, 1), group) for m, d, s in zip(spec.moving, spec.inputs, starts, strict=True)]
+    starts = [
+        f.t.at(b, memory(d), o) for b, d, o in zip(bases, spec.inputs, span.offsets, strict=True)
+    ]
+    once = [
+        None if m else t.splat(read(t, d, s, 1), group)
+        for m, d, s in zip(spec.moving, spec.inputs, starts, strict=True)
+    ]
 
     def put(j: Value, mask: Value | None) -> None:
         loads = [
@@ -113,7 +125,10 @@ def _along(f: Frame, span: Span, j: Value) -> list[Value]:
 
 def _elements(f: Frame, bases: list[Value], offsets: list[Value]) -> list[Value]:
     dtypes = f.spec.inputs
-    return [read(f.t, d, f.t.at(b, memory(d), o), 1) for b, d, o in zip(bases, dtypes, offsets, strict=True)]
+    return [
+        read(f.t, d, f.t.at(b, memory(d), o), 1)
+        for b, d, o in zip(bases, dtypes, offsets, strict=True)
+    ]
 
 
 def _get(state: list[Variable]) -> State:

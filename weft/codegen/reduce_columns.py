@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from weft.codegen.reduce_frame import Frame, Span, spans
 from weft.codegen.reduce_monoid import State, group_of, read, upto, write
+from weft.codegen.registers import memory
 from weft.codegen.text import Value, i64
-from weft.codegen.verbs import memory
 from weft.ops.scalar import walk
 from weft.schedule.reduce import width_limit
 
@@ -26,7 +26,9 @@ def columns(f: Frame) -> None:
         count = t.min(t.sub(w["columns"], first), w["width"])
         with spans(t, low, high, f.kept, n + 1) as span, t.loop(0, span.length) as j:
             place = [t.add(o, t.mul(j, s)) for o, s in zip(span.offsets, span.steps, strict=True)]
-            place = [t.add(o, first) if m else o for o, m in zip(place, f.spec.moving, strict=False)] + place[n:]
+            place = [
+                t.add(o, first) if m else o for o, m in zip(place, f.spec.moving, strict=False)
+            ] + place[n:]
             many = t.lt(w["chunk"], t.sub(end, begin))
             summed = t.op("or", many, t.compare("icmp sle", end, begin))  # else one chunk is all
             with t.when(summed):
@@ -36,7 +38,11 @@ def columns(f: Frame) -> None:
                 with t.when(many):
                     table.join(table.total, table.parts, count)
             out = t.add(t.add(place[n], shift), t.mul(first, w["columns.out"]))
-            table.store([t.select(summed, p, q) for p, q in zip(table.total, table.parts, strict=True)], out, count)
+            table.store(
+                [t.select(summed, p, q) for p, q in zip(table.total, table.parts, strict=True)],
+                out,
+                count,
+            )
 
 
 class _Table:
@@ -44,7 +50,11 @@ class _Table:
 
     def __init__(self, f: Frame) -> None:
         self.f, self.t, spec = f, f.t, f.spec
-        used = [n.dtype.compute for n in walk([spec.rule]) if n.verb != "param"] if spec.rule is not None else []
+        used = (
+            [n.dtype.compute for n in walk([spec.rule]) if n.verb != "param"]
+            if spec.rule is not None
+            else []
+        )
         self.group = group_of(*spec.states, *used)
         self.lanes, self.limit = spec.lanes, width_limit(spec.lanes, spec.acc)
         self.parts = [self.t.scratch(memory(d), self.lanes * self.limit) for d in spec.states]
@@ -67,20 +77,44 @@ class _Table:
             fresh = t.select(t.compare("icmp eq", span.first, start), used, i64(0))
             panels = t.op("udiv", t.sub(span.length, fresh), i64(step))
             whole = t.add(fresh, t.mul(panels, step))
-            with t.loop(0, 2) as end:  # single rows: the first of each lane, and after the panels what is left
+            with t.loop(
+                0, 2
+            ) as end:  # single rows: the first of each lane, and after the panels what is left
                 head = t.compare("icmp eq", end, i64(0))
-                with t.loop(t.select(head, i64(0), whole), t.select(head, fresh, span.length)) as row:
-                    self._panel(place, span, row, 1, t.op("and", row, i64(self.lanes - 1)), count, head)
-                with t.when(head), t.loop(fresh, whole, step) as base, t.loop(0, self.lanes) as lane:
+                with t.loop(
+                    t.select(head, i64(0), whole), t.select(head, fresh, span.length)
+                ) as row:
+                    self._panel(
+                        place, span, row, 1, t.op("and", row, i64(self.lanes - 1)), count, head
+                    )
+                with (
+                    t.when(head),
+                    t.loop(fresh, whole, step) as base,
+                    t.loop(0, self.lanes) as lane,
+                ):
                     self._panel(place, span, t.add(base, lane), PANEL, lane, count, None)
         with t.loop(0, self.lanes.bit_length() - 1) as k:
             half = t.op("lshr", i64(self.lanes // 2), k)
-            with t.loop(0, t.min(t.sub(used, half), half)) as lane, t.loop(0, count, self.group) as c:
+            with (
+                t.loop(0, t.min(t.sub(used, half), half)) as lane,
+                t.loop(0, count, self.group) as c,
+            ):
                 low, high = self._cell(lane, c), self._cell(t.add(lane, half), c)
-                self._put(self.parts, low, f.monoid.join(self._get(self.parts, low), self._get(self.parts, high)))
+                self._put(
+                    self.parts,
+                    low,
+                    f.monoid.join(self._get(self.parts, low), self._get(self.parts, high)),
+                )
 
     def _panel(
-        self, place: list[Value], span: Span, row: Value, rows: int, lane: Value, count: Value, fresh: Value | None
+        self,
+        place: list[Value],
+        span: Span,
+        row: Value,
+        rows: int,
+        lane: Value,
+        count: Value,
+        fresh: Value | None,
     ) -> None:
         """Rows row, row + lanes, … (`rows` of them) into one lane, which holds nothing yet where `fresh`."""
         t, f = self.t, self.f
@@ -93,19 +127,30 @@ class _Table:
             for r in numbers
         ]
         once = [
-            {i: t.splat(read(t, d, b[i], 1), self.group) for i, d in enumerate(f.spec.inputs) if not f.spec.moving[i]}
+            {
+                i: t.splat(read(t, d, b[i], 1), self.group)
+                for i, d in enumerate(f.spec.inputs)
+                if not f.spec.moving[i]
+            }
             for b in bases
         ]
-        index = [t.splat(t.add(span.first, r), self.group) if f.monoid.arg else None for r in numbers]
+        index = [
+            t.splat(t.add(span.first, r), self.group) if f.monoid.arg else None for r in numbers
+        ]
 
         def cells(c: Value, mask: Value | None) -> None:
             cell = self._cell(lane, c)
             state = self._get(self.parts, cell)
             if fresh is not None:
-                state = [t.select(fresh, a, b) for a, b in zip(f.monoid.start(self.group), state, strict=True)]
+                state = [
+                    t.select(fresh, a, b)
+                    for a, b in zip(f.monoid.start(self.group), state, strict=True)
+                ]
             for k in range(rows):
                 loads = [
-                    once[k][i] if i in once[k] else read(t, d, t.at(bases[k][i], memory(d), c), self.group, mask)
+                    once[k][i]
+                    if i in once[k]
+                    else read(t, d, t.at(bases[k][i], memory(d), c), self.group, mask)
                     for i, d in enumerate(f.spec.inputs)
                 ]
                 state = f.absorb(state, f.value(loads, index[k]))

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from weft.codegen.reduce_monoid import Monoid, State, write
+from weft.codegen.registers import memory
 from weft.codegen.text import Text, Value, i64, lanes_of
-from weft.codegen.verbs import Leaf, emit, memory
+from weft.codegen.verbs import Leaf, emit
 from weft.ops.scalar import Scalar
 from weft.schedule.reduce import OPERANDS, ReduceSpec
 from weft.types.dtype import DType
@@ -49,8 +50,12 @@ class Frame:
         else:
             self.outputs = [t.pointer(frame, OPERANDS + spec.operands - 1)]
         w = self.words
-        self.kept = [Axis(w[f"k{a}"], [w[f"k{a}.{i}"] for i in (*range(n), "out")]) for a in range(spec.kept)]
-        self.reduced = [Axis(w[f"r{a}"], [w[f"r{a}.{i}"] for i in range(n)]) for a in range(spec.reduced)]
+        self.kept = [
+            Axis(w[f"k{a}"], [w[f"k{a}.{i}"] for i in (*range(n), "out")]) for a in range(spec.kept)
+        ]
+        self.reduced = [
+            Axis(w[f"r{a}"], [w[f"r{a}.{i}"] for i in range(n)]) for a in range(spec.reduced)
+        ]
 
     @contextmanager
     def task(self) -> Iterator[tuple[Value, Value, Value, Value, Value, Value]]:
@@ -59,12 +64,22 @@ class Frame:
         with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
             column = i64(0)
             if self.spec.form == "columns":
-                column, task = t.op("urem", task, w["column_blocks"]), t.op("udiv", task, w["column_blocks"])
+                column, task = (
+                    t.op("urem", task, w["column_blocks"]),
+                    t.op("udiv", task, w["column_blocks"]),
+                )
             split, block = t.op("udiv", task, w["blocks"]), t.op("urem", task, w["blocks"])
             low = t.mul(block, w["block"])
             begin = t.mul(split, w["share"])
             high = t.min(t.add(low, w["block"]), w["positions"])
-            yield low, high, begin, t.min(t.add(begin, w["share"]), w["count"]), t.mul(split, w["hop"]), column
+            yield (
+                low,
+                high,
+                begin,
+                t.min(t.add(begin, w["share"]), w["count"]),
+                t.mul(split, w["hop"]),
+                column,
+            )
 
     def element(self, i: int, offset: Value) -> Value:
         """Address of an element of input `i`."""
@@ -93,7 +108,9 @@ class Frame:
 
     def emit_result(self, state: State, offset: Value, mask: Value | None = None) -> None:
         """Write accumulators, or what the epilogue makes of them, to the results at `offset`."""
-        for pointer, d, value in zip(self.outputs, self.result_dtypes, self.results(state), strict=True):
+        for pointer, d, value in zip(
+            self.outputs, self.result_dtypes, self.results(state), strict=True
+        ):
             write(self.t, value, d, self.t.at(pointer, memory(d), offset), mask)
 
     @property
@@ -135,7 +152,9 @@ def spans(t: Text, low: Value, high: Value, axes: Sequence[Axis], operands: int)
     t.label(out)
 
 
-def unravel(t: Text, position: Value, axes: Sequence[Axis], operands: int) -> tuple[Value, list[Value]]:
+def unravel(
+    t: Text, position: Value, axes: Sequence[Axis], operands: int
+) -> tuple[Value, list[Value]]:
     """A position's index along the innermost axis, and its offset in each operand."""
     offsets, rest, innermost = [i64(0)] * operands, position, i64(0)
     for number in range(len(axes) - 1, -1, -1):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from weft.codegen.registers import literal, memory, register
 from weft.codegen.text import Text, Value, lanes_of, vector
-from weft.codegen.verbs import emit, literal, memory, register
+from weft.codegen.verbs import emit
 from weft.ops.scalar import Scalar, input_, maximum, minimum, select
 from weft.schedule.reduce import LANES
 from weft.types.dtype import DType, bool_, int64
@@ -45,7 +46,9 @@ class Monoid:
 
     def start(self, lanes: int) -> State:
         """An accumulator of nothing. If all values equal the worst one, index 0 is right."""
-        return [self.neutral(lanes), literal(0, int64, lanes)] if self.arg else [self.neutral(lanes)]
+        return (
+            [self.neutral(lanes), literal(0, int64, lanes)] if self.arg else [self.neutral(lanes)]
+        )
 
     def join(self, a: State, b: State) -> State:
         """Both together, `a` before `b`. Of equal values the lower index wins; NaN is the extreme."""
@@ -95,7 +98,11 @@ def _neutral(name: str, acc: DType) -> bool | int | float:
         return -math.inf if name == "max" else math.inf
     if acc is bool_:
         return name == "min"
-    low, high = (-(2 ** (acc.bits - 1)), 2 ** (acc.bits - 1) - 1) if acc.kind == "i" else (0, 2**acc.bits - 1)
+    low, high = (
+        (-(2 ** (acc.bits - 1)), 2 ** (acc.bits - 1) - 1)
+        if acc.kind == "i"
+        else (0, 2**acc.bits - 1)
+    )
     return low if name == "max" else high
 
 
@@ -114,7 +121,9 @@ class Lanes:
             for variable, start in zip(slot, self.starts, strict=True):
                 variable.set(start)
 
-    def take(self, number: int, value: Value, step: Value | None = None, mask: Value | None = None) -> None:
+    def take(
+        self, number: int, value: Value, step: Value | None = None, mask: Value | None = None
+    ) -> None:
         """One more value for each lane of group `number`; where `mask` is false, none."""
         if mask is not None:
             value = self.t.select(mask, value, self.starts[0])
@@ -122,7 +131,9 @@ class Lanes:
         if self.monoid.arg:
             index = self.t.splat(self.step(step), self.group)  # type: ignore[arg-type]
         state = [variable.get() for variable in self.slots[number]]
-        for variable, new in zip(self.slots[number], self.monoid.take(state, value, index), strict=True):
+        for variable, new in zip(
+            self.slots[number], self.monoid.take(state, value, index), strict=True
+        ):
             variable.set(new)
 
     def step(self, step: Value) -> Value:
@@ -135,7 +146,9 @@ class Lanes:
         states = [self._indexed(n, start) for n in range(groups)]
         while len(states) > 1:
             half = len(states) // 2
-            states = [self.monoid.join(a, b) for a, b in zip(states[:half], states[half:], strict=True)]
+            states = [
+                self.monoid.join(a, b) for a, b in zip(states[:half], states[half:], strict=True)
+            ]
         (state,) = states
         lanes = self.group
         while lanes > 1:
@@ -151,7 +164,9 @@ class Lanes:
             return state
         wide = register(int64, self.group)
         step = state[1] if self.monoid.acc.bits == 64 else t.convert("zext", state[1], wide)
-        lane = t.op("add", t.iota(self.group), t.splat(t.add(start, number * self.group), self.group))
+        lane = t.op(
+            "add", t.iota(self.group), t.splat(t.add(start, number * self.group), self.group)
+        )
         return [state[0], t.op("add", t.op("mul", step, literal(LANES, int64, self.group)), lane)]
 
 
@@ -160,7 +175,10 @@ def part(t: Text, v: Value, first: int, lanes: int) -> Value:
     if lanes == 1:
         return t.let(v.type[1:-1].split(" x ")[1], f"extractelement {v}, i64 {first}")
     picked = ", ".join(f"i32 {first + k}" for k in range(lanes))
-    return t.let(vector(v.type[1:-1].split(" x ")[1], lanes), f"shufflevector {v}, {v}, <{lanes} x i32> <{picked}>")
+    return t.let(
+        vector(v.type[1:-1].split(" x ")[1], lanes),
+        f"shufflevector {v}, {v}, <{lanes} x i32> <{picked}>",
+    )
 
 
 def group_of(*dtypes: DType) -> int:
@@ -177,7 +195,11 @@ def read(t: Text, d: DType, pointer: Value, lanes: int, mask: Value | None = Non
         there = Value("ptr", f"align {d.itemsize} {pointer.name}")
         name = f"llvm.masked.load.v{lanes}{overload(d)}.p0"
         v = t.call(m, name, there, mask, Value(m, "zeroinitializer"))
-    return t.compare("icmp ne", v, Value(m, "0" if lanes == 1 else "zeroinitializer")) if d is bool_ else v
+    return (
+        t.compare("icmp ne", v, Value(m, "0" if lanes == 1 else "zeroinitializer"))
+        if d is bool_
+        else v
+    )
 
 
 def write(t: Text, value: Value, d: DType, pointer: Value, mask: Value | None = None) -> None:
@@ -194,7 +216,9 @@ def write(t: Text, value: Value, d: DType, pointer: Value, mask: Value | None = 
 
 def fetch(t: Text, pointer: Value) -> None:
     """Ask for a cache line. Any address may be named."""
-    t.call("void", "llvm.prefetch.p0", pointer, Value("i32", "0"), Value("i32", "3"), Value("i32", "1"))
+    t.call(
+        "void", "llvm.prefetch.p0", pointer, Value("i32", "0"), Value("i32", "3"), Value("i32", "1")
+    )
 
 
 def overload(d: DType) -> str:
@@ -205,7 +229,7 @@ def overload(d: DType) -> str:
 def upto(t: Text, count: Value, lanes: int, first: int = 0) -> Value:
     """The mask of lanes l with first + l < count (count below 2**31)."""
     short = t.convert("trunc", count, "i32")
-    lane = Value(vector("i32", lanes), "<" + ", ".join(f"i32 {first + k}" for k in range(lanes)) + ">")
+    lane = Value(
+        vector("i32", lanes), "<" + ", ".join(f"i32 {first + k}" for k in range(lanes)) + ">"
+    )
     return t.compare("icmp slt", lane, t.splat(short, lanes))
-
-

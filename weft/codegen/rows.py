@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from weft.codegen.reduce_frame import Axis, Span, spans
 from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto, write
+from weft.codegen.registers import memory
 from weft.codegen.text import Text, Value, i64, module
-from weft.codegen.verbs import Leaf, cast, emit, memory
+from weft.codegen.verbs import Leaf, cast, emit
 from weft.ops.scalar import Scalar, walk
 from weft.schedule.reduce import CHUNK, LANES, OPERANDS, accumulator
 from weft.schedule.rows import BATCH, Fold, Level, Map, RowSpec, arrange
@@ -52,10 +53,14 @@ class _Kernel:
         operands = len(p.inputs) + len(p.outputs)
         pointers = [t.pointer(frame, OPERANDS + i) for i in range(operands)]
         self.inputs, self.outputs = pointers[: len(p.inputs)], pointers[len(p.inputs) :]
-        words = {name: t.word(frame, OPERANDS + operands + i) for i, name in enumerate(spec.words())}
+        words = {
+            name: t.word(frame, OPERANDS + operands + i) for i, name in enumerate(spec.words())
+        }
         self.words, self.n = words, words["n"]
         n_in = range(len(p.inputs))
-        self.axes = [Axis(words[f"k{a}"], [words[f"k{a}.{i}"] for i in n_in]) for a in range(spec.outer)]
+        self.axes = [
+            Axis(words[f"k{a}"], [words[f"k{a}.{i}"] for i in n_in]) for a in range(spec.outer)
+        ]
         self.levels = arrange(p)
         self.group = group_of(*_dtypes(spec))
         held = t.at(t.pointer(frame, 2), "i8", t.mul(Value("i64", "%worker"), words["slice"]))
@@ -63,8 +68,10 @@ class _Kernel:
         for v in (v for level in self.levels for v in level.keeps):
             self.kept[v] = held
             held = t.at(held, memory(p.dtype(v)), t.mul(words["pitch"], words["batch"]))
-        steps = range(len(p.inputs), len(p.kinds))
-        self.noted = {v: t.scratch(memory(p.dtype(v)), BATCH) for v in steps if p.kinds[v] == "each"}
+        each = [v for v, kind in enumerate(p.kinds) if kind == "each"]
+        self.noted = {
+            v: t.scratch(memory(p.dtype(v)), BATCH) for v in each
+        }  # of the rows of a batch
         self.folds: dict[int, _Fold] = {}
         for level in self.levels:
             for v in level.folds:
@@ -76,7 +83,9 @@ class _Kernel:
         t = self.t
         short = t.compare("icmp sle", self.n, i64(self.group))
         self.once = {
-            v: read(t, d, self.inputs[v], 1) for v, (kind, d) in enumerate(self.program.inputs) if kind == "one"
+            v: read(t, d, self.inputs[v], 1)
+            for v, (kind, d) in enumerate(self.program.inputs)
+            if kind == "one"
         }
         for v, kind in enumerate(self.program.kinds):
             step = self.program.step(v)
@@ -103,21 +112,56 @@ class _Kernel:
 
     def _batch(self, span: Span, first: Value, count: Value) -> None:
         """Some rows, level by level."""
-        t = self.t
+        t, p = self.t, self.program
+        given = [v for v, (kind, _) in enumerate(p.inputs) if kind == "each"]
+        if given:
+            with t.loop(0, count) as b:
+                row = self._row(span, t.add(first, b))
+                for v in given:
+                    self.note(v, b, row.each[v])
+        self._scalars(0)
         for number in range(len(self.levels)):
             with t.loop(0, count) as b:
                 kept = {
-                    v: t.at(base, memory(self.program.dtype(v)), t.mul(b, self.words["pitch"]))
+                    v: t.at(base, memory(p.dtype(v)), t.mul(b, self.words["pitch"]))
                     for v, base in self.kept.items()
                 }
                 self._row(span, t.add(first, b)).level(number, b, kept)
+            self._scalars(number + 1)
+        if any(p.kinds[v] == "each" for v in p.outputs):
+            with t.loop(0, count) as b:
+                row = self._row(span, t.add(first, b))
+                row.each |= {v: self.noted_at(v, b) for v in self.noted}
+                row.store_scalars()
+
+    def _scalars(self, level: int) -> None:
+        """Steps that give one value per row, once the folds below `level` are known: for all rows of the batch at once."""
+        t, p = self.t, self.program
+        known = {v: t.splat(value, BATCH) for v, value in self.once.items()}
+        for v, place in self.noted.items():
+            step, d = p.step(v), p.dtype(v)
+            if isinstance(step, Map) and p.levels[v] == level:
+                (known[v],) = emit(t, [step.rule], BATCH, self.leaf(known, BATCH))
+                write(t, known[v], d, place)
+            elif p.levels[v] <= level:
+                known[v] = read(t, d, place, BATCH)
+
+    def note(self, v: int, b: Value, value: Value) -> None:
+        d = self.program.dtype(v)
+        write(self.t, value, d, self.t.at(self.noted[v], memory(d), b))
+
+    def noted_at(self, v: int, b: Value) -> Value:
+        d = self.program.dtype(v)
+        return read(self.t, d, self.t.at(self.noted[v], memory(d), b), 1)
 
     def _row(self, span: Span, j: Value) -> _Row:
         t, p = self.t, self.program
         row = t.add(span.first, j)
         bases = [
             t.at(base, memory(d), t.add(o, t.mul(j, s)))
-            for base, (_, d), o, s in zip(self.inputs, p.inputs, span.offsets, span.steps, strict=True)
+            for base, (_, d), o, s in zip(
+                self.inputs, p.inputs, span.offsets, span.steps, strict=True
+            )
         ]
         outs = [
             t.at(base, memory(p.dtype(v)), t.mul(row, self.n) if self._wide(v) else row)
@@ -134,7 +178,11 @@ class _Kernel:
 
     def leaf(self, known: Env, lanes: int) -> Leaf:
         def leaf(n: Scalar, _: list[Value]) -> Value:
-            return self.t.splat(self.words[f"n{n.value}"], lanes) if n.verb == "param" else known[n.value]
+            return (
+                self.t.splat(self.words[f"n{n.value}"], lanes)
+                if n.verb == "param"
+                else known[n.value]
+            )
 
         return leaf
 
@@ -161,30 +209,26 @@ class _Row:
                 f = k.folds[v]
                 self._known(v, f.monoid.join([f.monoid.neutral(1)], f.lanes.finish(1, i64(0)))[0])
             self._scalars(number + 1)
-        self._store_scalars(range(len(k.levels) + 1))
+        self.store_scalars()
 
     def level(self, number: int, b: Value, kept: Env) -> None:
         """One level of a longer row, number `b` of its batch."""
-        t, k, p = self.t, self.k, self.p
+        k = self.k
         self.kept = kept
-        for v, place in k.noted.items():
-            if number and p.levels[v] <= number:
-                self.each[v] = read(t, p.dtype(v), t.at(place, memory(p.dtype(v)), b), 1)
-        known = set(self.each)
-        self._scalars(number)
+        for v in k.noted:
+            if self.p.levels[v] <= number:
+                self.each[v] = k.noted_at(v, b)
+        self._spread()
         if k.levels[number].folds:
             self._reduce(k.levels[number], number)
         else:
             self._through(k.levels[number], number, i64(0), k.n, ())
-        self._scalars(number + 1)
-        for v in sorted(self.each.keys() - known):
-            if v in k.noted:
-                write(t, self.each[v], p.dtype(v), t.at(k.noted[v], memory(p.dtype(v)), b))
-        self._store_scalars([number + 1] if number else [0, 1])
+        for v in k.levels[number].folds:
+            k.note(v, b, self.each[v])
 
-    def _store_scalars(self, levels: Iterable[int]) -> None:
+    def store_scalars(self) -> None:
         for v, out in zip(self.p.outputs, self.outs, strict=True):
-            if v in self.each and self.p.levels[v] in levels:
+            if v in self.each:
                 write(self.t, self.each[v], self.p.dtype(v), out)
 
     def _known(self, v: int, state: Value) -> None:
@@ -193,11 +237,14 @@ class _Row:
         self.each[v] = cast(self.t, f.monoid.finish([state]), f.acc, f.out)
 
     def _scalars(self, level: int) -> None:
-        """Steps that give one value per row, once the folds below `level` are known; spread all such values over a vector."""
+        """Steps that give one value per row, once the folds below `level` are known."""
         for v, (kind, at) in enumerate(zip(self.p.kinds, self.p.levels, strict=True)):
             step = self.p.step(v)
-            if kind == "each" and at == level and isinstance(step, Map) and v not in self.each:
+            if kind == "each" and at == level and isinstance(step, Map):
                 (self.each[v],) = emit(self.t, [step.rule], 1, self.k.leaf(self.each, 1))
+        self._spread()
+
+    def _spread(self) -> None:
         for v, value in self.each.items():
             if v not in self.spread:
                 self.spread[v] = self.t.splat(value, self.k.group)
@@ -220,7 +267,9 @@ class _Row:
         for v in level.folds:
             self._known(v, k.folds[v].total.get())
 
-    def _through(self, level: Level, number: int, start: Value, stop: Value, folds: Sequence[_Fold]) -> None:
+    def _through(
+        self, level: Level, number: int, start: Value, stop: Value, folds: Sequence[_Fold]
+    ) -> None:
         """Elements start..stop-1 of the row."""
         t, group = self.t, self.k.group
         if level.work <= HEAVY_LEVEL:
@@ -278,7 +327,13 @@ class _Row:
         for position in level.stores:
             v = p.outputs[position]
             d = p.dtype(v)
-            write(t, self._value(v, number, at, mask, env), d, t.at(self.outs[position], memory(d), at), mask)
+            write(
+                t,
+                self._value(v, number, at, mask, env),
+                d,
+                t.at(self.outs[position], memory(d), at),
+                mask,
+            )
         for v in level.keeps if self.kept is not None else ():
             d = p.dtype(v)
             write(t, self._value(v, number, at, mask, env), d, t.at(self.kept[v], memory(d), at))

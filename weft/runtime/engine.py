@@ -30,7 +30,7 @@ from weft.types import DTYPES
 SOURCES = ("python", "system", "memory", "scalar", "pool", "launch")
 
 # words before a frame's first: what poll needs to know of the launch around it
-_CONTEXT = {"frame_stop": -1, "frame_deadline": -2, "frame_thread": -3}
+_CONTEXT = {"frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4}
 _CONTEXT_WORDS = 4
 _METH_NOARGS, _METH_FASTCALL = 0x0004, 0x0080
 

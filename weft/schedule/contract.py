@@ -10,22 +10,17 @@ from dataclasses import dataclass, replace
 
 from weft.buffer import Layout
 from weft.ops.contraction import Contraction
+from weft.schedule.contract_blocks import Cut, cut, depth_block, up
 from weft.schedule.contract_labels import Group, Operand, Problem, resolve
 from weft.schedule.contract_spec import AXIS, HEADER, SQUARE, WIDE, ContractSpec, accumulator
 from weft.schedule.launch import Launch, Phase
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 16
-#: products of one task, at most, about: some 5 ms, so that Ctrl-C is heard
-TASK = 1 << 28
-#: steps of depth packed at a time; longer sums are cut in blocks near this
-DEPTH = 512
-#: columns of a task: as many as the second-level cache holds of DEPTH
-COLUMNS = 256
-#: a depth below this is not cut
-WHOLE_DEPTH = 768
-#: packed columns shared by all tasks take at most this many bytes
-SHARED = 16 << 20
+#: products up to which r is read in place: packing would not pay
+SMALL = 1 << 15
+#: rows of l this many bytes apart, or a multiple of it, fall in the same few places of a first-level cache
+CLASH = 4096
 
 
 @dataclass
@@ -54,7 +49,7 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
     wide_enough = accumulator(dtype) is dtype
     square = SQUARE[vector]
     few = p.rows.size <= WIDE[vector].heights[0]
-    small = p.rows.size * p.cols.size * p.depth.size <= 1 << 15
+    small = p.rows.size * p.cols.size * p.steps <= SMALL
     l_flat = wide_enough and not p.l.windowed and p.rows.flat("l") and p.depth.flat("l")
     r_flat = (
         wide_enough and not p.r.windowed and p.cols.flat("r") and p.depth.flat("r")
@@ -63,15 +58,12 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
     r = "place" if r_flat and (few or small or p.rows.size <= square.heights[0]) else _packing(p.cols, p.depth, p.r, "r")
     tile = WIDE[vector] if few and r == "place" else square
     spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.windowed)
-    l_bytes = abs(p.rows.strides("l")[-1]) * dtype.itemsize if l_flat else 0
-    clash = l_bytes % 2048 == 0 and l_bytes and p.depth.size > 64  # rows that fall in the same sets of the cache
-    if not l_flat or (clash and p.cols.size >= 4 * spec.panel):
+    clash = l_flat and p.rows.size > 4 and p.steps > 64 and p.rows.strides("l")[-1] * dtype.itemsize % CLASH == 0
+    if not l_flat or (clash and p.cols.size > spec.panel):
         spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.windowed)
-    depth_block = _depth_block(p, r)
-    rows, cols = _blocks(p, spec, threads)
-    if r != "place" and rows.blocks > 1 and _shared_bytes(p, spec, cols) <= SHARED:
-        spec = replace(spec, shared=True)
-    return Plan(p, spec, rows, cols, depth_block, threads)
+    block = depth_block(p, spec)
+    rows, cols, shared = cut(p, spec, threads, block)
+    return Plan(p, replace(spec, shared=shared), rows, cols, block, threads)
 
 
 def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
@@ -80,96 +72,6 @@ def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
     if step in (1, 2) and (run >= 8 or operand.depth_step(depth, side) != 1 or depth.sizes[-1] < run):
         return "lanes"
     return "depth" if operand.depth_step(depth, side) == 1 else "lanes"
-
-
-def _depth_block(p: Problem, r: str) -> int:
-    k = p.steps
-    if r == "place" and p.rows.size <= 4 and p.cols.size >= 512:
-        return 8  # few rows, all of r streams by: read it row after row
-    if k <= WHOLE_DEPTH:
-        return max(k, 1)
-    unit = 1
-    if p.l.windowed or p.r.windowed:  # whole channels, so that a block's copy is no larger than need be
-        for n in reversed(p.depth.sizes[1:]):
-            if unit * n > DEPTH:
-                break
-            unit *= n
-    if p.rows.size * p.cols.size < 256:
-        unit *= max(1, 4096 // unit)  # little work a step: block less
-    blocks = -(-k // max(DEPTH, unit))
-    return min(k, -(-(-(-k // blocks)) // unit) * unit)
-
-
-def _blocks(p: Problem, spec: ContractSpec, threads: int) -> tuple[Cut, Cut]:
-    """How rows and columns are cut into tasks."""
-    m, n, k, batch = p.rows.size, p.cols.size, max(p.steps, 1), p.batch.size
-    tall = spec.tile.heights[0]
-    row_span = _span(p.rows, p.l, COLUMNS)
-    col_span = _span(p.cols, p.r, COLUMNS)
-    rows, cols = Cut(m, row_span, row_span), Cut(n, col_span, col_span)
-    if p.l.windowed:
-        rows = rows.best(tall, COLUMNS)
-    if p.r.windowed:
-        cols = cols.best(spec.lanes, COLUMNS)
-    work = batch * m * n * k
-    if work < HEAVY:
-        return rows, cols
-    goal = max(4 * threads, work // TASK)
-    most = 1 << 14 if spec.r == "place" and m <= 4 else COLUMNS
-    if not p.r.windowed:
-        cols = cols.at_most(most, spec.panel)
-    while batch * rows.blocks * cols.blocks < goal and rows.block * cols.block * k > 1 << 18:
-        if cols.block > 2 * spec.panel and not p.r.windowed:
-            cols = cols.at_most(cols.block // 2, spec.panel)
-        elif rows.block > 2 * tall:
-            rows = rows.at_most(rows.block // 2, tall)
-        elif cols.block > spec.panel:
-            cols = cols.at_most(cols.block // 2, spec.panel)
-        else:
-            break
-    return rows, cols
-
-
-def _span(group: Group, operand: Operand, near: int) -> int:
-    """A block of a windowed operand stays within one outer index (an image), unless that alone is small."""
-    if not operand.windowed:
-        return group.size
-    span = 1
-    for size in reversed(group.sizes):
-        if span >= near:
-            break
-        span *= size
-    return span
-
-
-@dataclass(frozen=True)
-class Cut:
-    """`size` in spans, these in blocks; the last of a span may be smaller."""
-
-    size: int
-    span: int
-    block: int
-
-    @property
-    def span_blocks(self) -> int:
-        return -(-self.span // self.block)
-
-    @property
-    def blocks(self) -> int:
-        return self.size // self.span * self.span_blocks
-
-    def at_most(self, block: int, unit: int) -> Cut:
-        """Even blocks, in units, of no more than `block` (but a unit)."""
-        count = -(-self.span // max(unit, block // unit * unit))
-        even = _up(-(-self.span // count), unit)
-        return Cut(self.size, self.span, min(self.span, even))
-
-    def best(self, unit: int, near: int) -> Cut:
-        return self.at_most(near, unit)
-
-
-def _up(n: int, unit: int) -> int:
-    return -(-n // unit) * unit
 
 
 def _shared_bytes(p: Problem, spec: ContractSpec, cols: Cut) -> int:
@@ -192,7 +94,7 @@ def _launch(plan: Plan, out: Layout) -> Launch:
         "row_blocks": rows.blocks, "col_blocks": cols.blocks, "depth_blocks": depth_blocks,
         "row_span": rows.span, "col_span": cols.span,
         "row_span_blocks": rows.span_blocks, "col_span_blocks": cols.span_blocks,
-        "shared": _up(_shared_bytes(p, spec, cols), 64) if spec.shared else 0,
+        "shared": up(_shared_bytes(p, spec, cols), 64) if spec.shared else 0,
         "l_row": p.rows.strides("l")[-1] * item, "l_depth": p.depth.strides("l")[-1] * item,
         "r_depth": p.depth.strides("r")[-1] * item,
         "l_run": p.rows.sizes[-1], "r_run": p.cols.sizes[-1],
@@ -210,7 +112,7 @@ def _launch(plan: Plan, out: Layout) -> Launch:
         "rows_l": 8 * (rows.block + lanes), "rows_c": 8 * (rows.block + lanes),
         "cols_r": 8 * vectors * lanes, "cols_c": 8 * vectors * lanes,
         "depth_l": 8 * plan.depth_block, "depth_r": 8 * plan.depth_block,
-        "packed_l": plan.depth_block * _up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
+        "packed_l": plan.depth_block * up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
         "packed_r": 0 if spec.shared else panels * plan.depth_block * spec.panel * wide,
         "partial": slots * tile,
         "slab_l": p.l.slab(p.batch, p.rows, rows.block, p.depth, plan.depth_block) * item + 64,
@@ -219,7 +121,7 @@ def _launch(plan: Plan, out: Layout) -> Launch:
     at = 64
     for name, size in room.items():
         values[name] = at
-        at = _up(at + size, 64)
+        at = up(at + size, 64)
     values["slice"] = at
     tail: list[int] = []
     for name, group in (("batch", p.batch), ("rows", p.rows), ("cols", p.cols), ("depth", p.depth)):

@@ -62,7 +62,14 @@ class ReduceSpec:
     def __post_init__(self) -> None:
         rules = [r for r in (self.rule, self.epilogue) if r is not None]
         shape = (self.resumed, self.epilogue is None, self.moving, self.kept, self.reduced)
-        fields = (self.form, self.monoid, self.acc.short, self.lanes, [d.short for d in self.inputs], *shape)
+        fields = (
+            self.form,
+            self.monoid,
+            self.acc.short,
+            self.lanes,
+            [d.short for d in self.inputs],
+            *shape,
+        )
         frame = (self.operands, self.first, self.numbers)
         object.__setattr__(self, "said", f"reduce {fields} {frame}\n{text(*rules)}")
 
@@ -96,16 +103,25 @@ def plan_reduce(
 
 
 def plan_fold(
-    monoid: str, inputs: Sequence[Layout], rule: Scalar, axes: tuple[int, ...], keepdims: bool, out_dtype: DType,
-    threads: int, epilogue: Scalar | None = None, numbers: tuple[int, ...] = (),
-) -> Launch:  # fmt: skip
+    monoid: str,
+    inputs: Sequence[Layout],
+    rule: Scalar,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    out_dtype: DType,
+    threads: int,
+    epilogue: Scalar | None = None,
+    numbers: tuple[int, ...] = (),
+) -> Launch:
     """Reduce `axes` of `rule` over operands that broadcast together, then apply `epilogue` to each result.
 
     The epilogue reads the result as input 0, in the dtype it was accumulated in (`accumulator`); both may read `numbers`
     as params. Everything is rounded to `out_dtype` once, at the end.
     """
     shape: tuple[int, ...] = broadcast_shapes(*(i.type.shape for i in inputs))  # type: ignore[assignment]
-    kept_shape = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
+    kept_shape = tuple(
+        1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes
+    )
     out = Layout.dense(TensorType(kept_shape, out_dtype))
     acc = accumulator(monoid, rule.dtype, out_dtype)
     if epilogue is None:
@@ -116,12 +132,19 @@ def plan_fold(
     plan = _Plan(monoid, acc, len(inputs) + 1, threads, math.prod(shape) >= HEAVY, numbers)
     source = _Source(tuple(i.type.dtype for i in inputs), rule.cast(acc), strides)
     sizes, runs = list(shape), _runs(shape, axes)
-    while len(runs) > 1 and math.prod(shape):  # an empty reduction is the identity, whatever the order
+    while len(runs) > 1 and math.prod(
+        shape
+    ):  # an empty reduction is the identity, whatever the order
         run = runs.pop()
         source = plan.reduce(source, sizes, run, last=False, epilogue=None)
         sizes = [1 if a in run else n for a, n in enumerate(sizes)]
-        source = replace(source, strides=[broadcast_strides(Layout.dense(TensorType(tuple(sizes), acc)), len(sizes))])
-    plan.reduce(source, sizes, [a for r in runs for a in r], last=True, epilogue=epilogue.cast(out_dtype))
+        source = replace(
+            source,
+            strides=[broadcast_strides(Layout.dense(TensorType(tuple(sizes), acc)), len(sizes))],
+        )
+    plan.reduce(
+        source, sizes, [a for r in runs for a in r], last=True, epilogue=epilogue.cast(out_dtype)
+    )
     return Launch((out,), tuple(plan.phases), tuple(plan.params), plan.scratch, plan.heavy)
 
 
@@ -189,12 +212,21 @@ class _Plan:
         return tuple(at)
 
     def reduce(
-        self, source: _Source, sizes: Sequence[int], axes: Sequence[int], *, last: bool, epilogue: Scalar | None
+        self,
+        source: _Source,
+        sizes: Sequence[int],
+        axes: Sequence[int],
+        *,
+        last: bool,
+        epilogue: Scalar | None,
     ) -> _Source:
         """Reduce `axes` of one run; the accumulators are the result's, densely, unless this is the last step."""
         kept_sizes = [1 if a in axes else n for a, n in enumerate(sizes)]
         out = Layout.dense(TensorType(tuple(kept_sizes), self.acc)).strides
-        kept = collapse(kept_sizes, [*source.strides, [0 if n == 1 else s for n, s in zip(kept_sizes, out, strict=True)]])
+        kept = collapse(
+            kept_sizes,
+            [*source.strides, [0 if n == 1 else s for n, s in zip(kept_sizes, out, strict=True)]],
+        )
         reduced = collapse([sizes[a] for a in axes], [[s[a] for a in axes] for s in source.strides])
         lanes = LANES if axes and all(n == 1 for n in sizes[axes[-1] + 1 :]) else 1
         positions, count = math.prod(kept.sizes), math.prod(reduced.sizes)
@@ -208,7 +240,11 @@ class _Plan:
         parts = self.hold(splits * positions)
         self._emit(source, form, kept, reduced, chunk, splits, None, parts)
         at = () if last else self.hold(positions)
-        each = Nest((positions,), ((1,), (1,))) if len(self.states) == 1 else Nest((positions,), ((1,), (1,), (1,)))
+        each = (
+            Nest((positions,), ((1,), (1,)))
+            if len(self.states) == 1
+            else Nest((positions,), ((1,), (1,), (1,)))
+        )
         across = Nest((splits,), ((positions,),) * len(self.states))
         rest = _Source(self.states, None, [], parts)
         in_order = _choose(rest, each, across, 1, self.ordered)
@@ -221,44 +257,90 @@ class _Plan:
             return 1
         wide = form.vector.size if form.vector else 1
         tasks = positions // wide * -(-wide // 4096)
-        return -(-count // chunk) if tasks < 4 * self.threads or count > LONG // min(wide, 64) else 1
+        return (
+            -(-count // chunk) if tasks < 4 * self.threads or count > LONG // min(wide, 64) else 1
+        )
 
     def _emit(
-        self, source: _Source, form: _Form, kept: Nest, reduced: Nest, chunk: int, splits: int,
-        epilogue: Scalar | None, to: tuple[int, ...],
-    ) -> None:  # fmt: skip
+        self,
+        source: _Source,
+        form: _Form,
+        kept: Nest,
+        reduced: Nest,
+        chunk: int,
+        splits: int,
+        epilogue: Scalar | None,
+        to: tuple[int, ...],
+    ) -> None:
         n = len(source.dtypes)
         axes = form.kept
         spec = ReduceSpec(
-            form.name, self.monoid, self.acc, form.lanes, source.dtypes, source.rule, epilogue, bool(source.at),
-            form.moving, len(axes), len(reduced.sizes), self.operands, len(self.params), len(self.numbers),
-        )  # fmt: skip
+            form.name,
+            self.monoid,
+            self.acc,
+            form.lanes,
+            source.dtypes,
+            source.rule,
+            epilogue,
+            bool(source.at),
+            form.moving,
+            len(axes),
+            len(reduced.sizes),
+            self.operands,
+            len(self.params),
+            len(self.numbers),
+        )
         positions, count = math.prod(kept.sizes), math.prod(reduced.sizes)
         share = chunk if splits > 1 else max(count, 1)
-        values = {"positions": positions, "count": count, "share": share, "chunk": chunk, "hop": positions}
-        values |= {f"from{i}": at for i, at in enumerate(source.at)} | {f"to{i}": at for i, at in enumerate(to)}
+        values = {
+            "positions": positions,
+            "count": count,
+            "share": share,
+            "chunk": chunk,
+            "hop": positions,
+        }
+        values |= {f"from{i}": at for i, at in enumerate(source.at)} | {
+            f"to{i}": at for i, at in enumerate(to)
+        }
         values |= {f"n{i}": x for i, x in enumerate(self.numbers)}
         column_blocks = 1
         if form.vector:
             v = form.vector
             limit = width_limit(form.lanes, self.acc)
-            width = _width(v.size, splits * positions // v.size, self.threads if self.heavy else 1, limit)
+            width = _width(
+                v.size, splits * positions // v.size, self.threads if self.heavy else 1, limit
+            )
             column_blocks = -(-v.size // width)
-            values |= {"columns": v.size, "width": width, "column_blocks": column_blocks, "columns.out": v.strides[-1]}
+            values |= {
+                "columns": v.size,
+                "width": width,
+                "column_blocks": column_blocks,
+                "columns.out": v.strides[-1],
+            }
             values["positions"] = positions = positions // v.size
             work = width * min(share, count)
         else:
             work = min(share, count)
-        block = max(1, min(TASK // max(work, 1), -(-positions // (4 * self.threads)))) if self.heavy else positions
+        block = (
+            max(1, min(TASK // max(work, 1), -(-positions // (4 * self.threads))))
+            if self.heavy
+            else positions
+        )
         blocks = -(-positions // block)
         values |= {"block": block, "blocks": blocks}
         for name, nest in (("k", axes), ("r", _axes(reduced))):
             for i, axis in enumerate(nest):
-                values |= {f"{name}{i}": axis.size} | {f"{name}{i}.{j}": axis.strides[j] for j in range(n)}
+                values |= {f"{name}{i}": axis.size} | {
+                    f"{name}{i}.{j}": axis.strides[j] for j in range(n)
+                }
                 values |= {f"k{i}.out": axis.strides[-1]} if name == "k" else {}
         self.params += [values[w] for w in spec.words()]
         tasks = splits * blocks * column_blocks
-        self.phases.append(Phase(spec, tasks, max(1, min(TASK // max(block * work, 1), tasks // (4 * self.threads)))))
+        self.phases.append(
+            Phase(
+                spec, tasks, max(1, min(TASK // max(block * work, 1), tasks // (4 * self.threads)))
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -296,7 +378,13 @@ def _choose(source: _Source, kept: Nest, reduced: Nest, lanes: int, ordered: boo
     vectors = [a for a in axes if side_by_side(a)]
     if vectors and (lanes == 1 or len(inner) <= 1):
         v = max(vectors, key=lambda a: a.size)
-        return _Form("columns", lanes, [a for a in axes if a is not v], tuple(s == 1 for s in v.strides[:n]), v)
+        return _Form(
+            "columns",
+            lanes,
+            [a for a in axes if a is not v],
+            tuple(s == 1 for s in v.strides[:n]),
+            v,
+        )
     return _Form("chains", lanes, axes, (True,) * n)
 
 

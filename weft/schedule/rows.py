@@ -33,7 +33,17 @@ BATCH, BATCH_BYTES = 16, 16384
 #: what a value is, from one for the whole program to one per element
 KINDS = ("one", "each", "column", "row")
 
-_WORK = {"div": 8, "sqrt": 8, "max": 3, "min": 3, "const": 0, "input": 0, "param": 0, "mod": 20, "floordiv": 20}
+_WORK = {
+    "div": 8,
+    "sqrt": 8,
+    "max": 3,
+    "min": 3,
+    "const": 0,
+    "input": 0,
+    "param": 0,
+    "mod": 20,
+    "floordiv": 20,
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,11 @@ class RowProgram:
     def said(self) -> str:
         lines = [f"{kind} {d.short}" for kind, d in self.inputs]
         for s in self.steps:
-            lines.append(f"fold {s.monoid} {s.value} {s.dtype.short}" if isinstance(s, Fold) else f"map\n{text(s.rule)}")
+            lines.append(
+                f"fold {s.monoid} {s.value} {s.dtype.short}"
+                if isinstance(s, Fold)
+                else f"map\n{text(s.rule)}"
+            )
         return "\n".join([*lines, f"outputs {self.outputs} numbers {self.numbers}"])
 
     def step(self, value: int) -> Map | Fold | None:
@@ -143,14 +157,24 @@ class Level:
 def arrange(program: RowProgram) -> tuple[Level, ...]:
     """The loops of a program, and which values are kept between them."""
     levels, kinds = program.levels, program.kinds
-    depth = 1 + max([levels[v] for v in range(len(levels)) if kinds[v] in ("row", "column")], default=-1)
-    depth = max([1, depth, *(levels[v] for v in range(len(levels)) if isinstance(program.step(v), Fold))])
+    depth = 1 + max(
+        [levels[v] for v in range(len(levels)) if kinds[v] in ("row", "column")], default=-1
+    )
+    depth = max(
+        [1, depth, *(levels[v] for v in range(len(levels)) if isinstance(program.step(v), Fold))]
+    )
     kept: set[int] = set()
     first: dict[int, int] = {}  # value -> level that computes it first
     needed: list[list[int]] = []
     for level in range(depth):
-        folds = [v for v in range(len(levels)) if isinstance(program.step(v), Fold) and levels[v] == level + 1]
-        stores = [o for o in program.outputs if kinds[o] in ("row", "column") and levels[o] == level]
+        folds = [
+            v
+            for v in range(len(levels))
+            if isinstance(program.step(v), Fold) and levels[v] == level + 1
+        ]
+        stores = [
+            o for o in program.outputs if kinds[o] in ("row", "column") and levels[o] == level
+        ]
         wanted: list[int] = []
         pending = [a for v in folds for a in program.reads(v)] + stores
         while pending:
@@ -167,8 +191,16 @@ def arrange(program: RowProgram) -> tuple[Level, ...]:
         needed.append(sorted(wanted))
     out = []
     for level, computes in enumerate(needed):
-        folds = [v for v in range(len(levels)) if isinstance(program.step(v), Fold) and levels[v] == level + 1]
-        places = [i for i, o in enumerate(program.outputs) if kinds[o] in ("row", "column") and levels[o] == level]
+        folds = [
+            v
+            for v in range(len(levels))
+            if isinstance(program.step(v), Fold) and levels[v] == level + 1
+        ]
+        places = [
+            i
+            for i, o in enumerate(program.outputs)
+            if kinds[o] in ("row", "column") and levels[o] == level
+        ]
         keeps = [v for v in computes if v in kept and first[v] == level]
         work = sum(program.work(v) for v in computes) + len(folds) + len(places)
         out.append(Level(tuple(folds), tuple(places), tuple(keeps), tuple(computes), work))
@@ -209,11 +241,16 @@ def lift(program: RowProgram) -> RowProgram:
         else:
             steps.append(Map(_parted(program, step.rule, apart, renumbered)))
         number[v] = len(program.inputs) + len(steps) - 1
-    return RowProgram(program.inputs, tuple(steps), tuple(number[v] for v in program.outputs), program.numbers)
+    return RowProgram(
+        program.inputs, tuple(steps), tuple(number[v] for v in program.outputs), program.numbers
+    )
 
 
 def _parted(
-    program: RowProgram, rule: Scalar, apart: Callable[[Scalar], Scalar], renumbered: Callable[[Scalar], Scalar | None]
+    program: RowProgram,
+    rule: Scalar,
+    apart: Callable[[Scalar], Scalar],
+    renumbered: Callable[[Scalar], Scalar | None],
 ) -> Scalar:
     """`rule` with its largest parts that don't change along the row replaced by what `apart` makes of them."""
     fixed: dict[int, bool] = {}
@@ -225,7 +262,9 @@ def _parted(
             fixed[id(n)] = all(fixed[id(a)] for a in n.args)
         if not fixed[id(n)]:
             args = tuple(
-                apart(a) if fixed[id(a)] and (a.args or a.verb == "param") else _first(done.get(id(a)), renumbered(a), a)
+                apart(a)
+                if fixed[id(a)] and (a.args or a.verb == "param")
+                else _first(done.get(id(a)), renumbered(a), a)
                 for a in n.args
             )
             done[id(n)] = _first(renumbered(n), Scalar(n.verb, args, n.dtype, n.value))
@@ -254,15 +293,22 @@ class RowSpec:
 
 
 def plan_rows(
-    program: RowProgram, inputs: Sequence[Layout | DType], rows: Sequence[int], n: int, outs: Sequence[TensorType],
-    threads: int, numbers: tuple[int, ...] = (),
-) -> Launch | None:  # fmt: skip
+    program: RowProgram,
+    inputs: Sequence[Layout | DType],
+    rows: Sequence[int],
+    n: int,
+    outs: Sequence[TensorType],
+    threads: int,
+    numbers: tuple[int, ...] = (),
+) -> Launch | None:
     """Run a program over `rows` (any number of axes) of `n` elements, or None where it can't be one kernel.
 
     Row operands have the shape [*rows, n] or broadcast to it, "each" operands [*rows] or [*rows, 1]; a bare DType is a single
     element. Results are dense, of the types `outs`.
     """
-    if not 0 < n <= LONGEST or any(isinstance(s, Fold) and s.monoid.startswith("arg") for s in program.steps):
+    if not 0 < n <= LONGEST or any(
+        isinstance(s, Fold) and s.monoid.startswith("arg") for s in program.steps
+    ):
         return None
     layouts = tuple(Layout.dense(o) for o in outs)
     if math.prod(rows) == 0:

@@ -317,11 +317,14 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "
 
 
 #: functions that are methods too, under the same name
-METHODS = (
-    "acos acosh asin asinh astype atan atanh broadcast_to ceil clip cosh digamma erfc erfinv exp2 expand_dims expm1 "
-    "flatten floor isfinite isinf isnan lerp lgamma log10 log1p log2 logical_not matmul moveaxis pow reciprocal round rsqrt "
-    "sign sinh softplus square squeeze tan trunc unstack all any argmax argmin max mean min prod std sum var"
-).split()
+METHODS = [
+    "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "broadcast_to", "ceil", "clip",
+    "cosh", "digamma", "erfc", "erfinv", "exp2", "expand_dims", "expm1", "flatten", "floor",
+    "isfinite", "isinf", "isnan", "lerp", "lgamma", "log10", "log1p", "log2", "logical_not",
+    "matmul", "moveaxis", "pow", "reciprocal", "round", "rsqrt", "sign", "sinh", "softplus",
+    "square", "squeeze", "tan", "trunc", "unstack", "all", "any", "argmax", "argmin", "max", "mean",
+    "min", "prod", "std", "sum", "var",
+]  # fmt: skip
 
 for _name in METHODS:
     setattr(Tensor, _name, getattr(functions, _name))

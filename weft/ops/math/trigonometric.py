@@ -52,31 +52,30 @@ def _window(place: Scalar, words: int, last: int) -> list[Scalar]:
     return [(a << shift) | ((b >> 1) >> (shift ^ 63)) for a, b in zip(found, found[1:], strict=False)][:words]
 
 
-def _turn(power: int) -> tuple[float, float, float]:
-    """2**power / (2 pi) less its whole part: 29 bits, the next 29, and the rest."""
+def _turn(power: int) -> list[float]:
+    """The fraction of 2**power / (2 pi) in four parts: three of 29 bits, and the rest."""
     n = _TWO_OVER_PI << power & (2**1282 - 1)
-    rest = (n & (2**1224 - 1)) >> 1144
-    return (n >> 1253) * 2.0**-29, (n >> 1224 & (2**29 - 1)) * 2.0**-58, rest * 2.0**-138
+    parts = [(n >> (1282 - k) & (2**29 - 1)) * 2.0**-k for k in (29, 58, 87)]
+    return [*parts, (n >> 1115 & (2**80 - 1)) * 2.0**-167]
 
 
 def _reduce32(x: Scalar) -> tuple[Scalar, Scalar]:
-    """r with x = n pi/2 + r, |r| <= pi/4, and n (its last two bits), for a float64 x >= 0 that was a float32.
+    """r with x = n pi/2 + r, |r| <= pi/4, and n (its last two bits), for a float64 x >= 0 that was a
+    float32.
 
-    x is s 2**power with s < 2**32, so of x / (2 pi) only s times the fraction of 2**power / (2 pi) counts. The product with
-    its first 29 bits is exact, and so are the parts that are taken from it.
+    Beyond 2**77, x is a multiple s of 2**54, so s times the fraction of 2**54 / (2 pi) has the
+    fraction of x / (2 pi). The products with parts of 29 bits are exact, and so are their fractions.
+    Where the sum of these cancels, it is exact too, or the small parts are too small to matter.
     """
-    big, huge = x >= 2.0**32, x >= 2.0**80
-    choices = zip((1.0, *_turn(0)), (2.0**-48, *_turn(48)), (2.0**-96, *_turn(96)), strict=True)
-    shrink, first, second, third = (
-        select(huge, x.like(c), select(big, x.like(b), x.like(a))) for a, b, c in choices
-    )
-    s = x * shrink
-    turns = s * first
-    turns = turns - rint(turns)
+    huge = x >= 2.0**77
+    near, far = _turn(0), _turn(54)
+    *parts, rest = (select(huge, x.like(b), x.like(a)) for a, b in zip(near, far, strict=True))
+    s = select(huge, x * 2.0**-54, x)
+    first, second, third = (turns - rint(turns) for turns in (s * part for part in parts))
     magic = 1.5 * 2.0**52
-    z = fma(fma(s, second, turns), 4.0, magic)
-    part = fma(s, third, fma(s, second, fma(z - magic, -0.25, turns)))
-    return part * (2.0 * PI), z.bitcast(uint64)
+    z = fma((first + second) + third, 4.0, magic)
+    r = fma(s, rest, (fma(z - magic, -0.25, first) + second) + third)
+    return r * (2.0 * PI), z.bitcast(uint64)
 
 
 def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:

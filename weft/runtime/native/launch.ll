@@ -90,6 +90,7 @@ unrecorded:
   call void @set_word(ptr %frame, i64 {{frame_stop}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 9223372036854775807)
   call void @set_word(ptr %frame, i64 {{frame_thread}}, i64 0)
+  call void @set_word(ptr %frame, i64 {{frame_forked}}, i64 0)
   call void @set_word(ptr %frame, i64 0, i64 0)
   call void @set_pointer(ptr %frame, i64 1, ptr @poll)
   call void @set_word(ptr %frame, i64 2, i64 0)

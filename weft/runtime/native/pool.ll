@@ -98,7 +98,7 @@ body:
   %share = and i1 %shared, %parallel
   br i1 %share, label %together, label %alone
 together:
-  %status_together = call i64 @run_together(ptr %phase, ptr %frame, i64 %limit, i64 %process)
+  %status_together = call i64 @run_together(ptr %phase, ptr %frame, i64 %limit)
   br label %ran
 alone:
   %status_alone = call i64 @run_alone(ptr %phase, ptr %frame)
@@ -110,9 +110,9 @@ ran:
   br i1 %fine, label %head, label %end
 end:
   %status = phi i64 [ 0, %head ], [ %status0, %ran ]
-  %forked = call i1 @was_forked(i64 %process)
-  %parent = xor i1 %forked, true
-  %ours = and i1 %shared, %parent
+  %lost = call i64 @word(ptr %frame, i64 {{frame_forked}})
+  %here = icmp eq i64 %lost, 0
+  %ours = and i1 %shared, %here
   br i1 %ours, label %release, label %back
 release:
   store atomic i64 0, ptr @busy release, align 8
@@ -153,7 +153,7 @@ done:
 declare i64 @llvm.smin.i64(i64, i64)
 
 ; One phase on the pool.
-define internal i64 @run_together(ptr %phase, ptr %frame, i64 %limit, i64 %process) {
+define internal i64 @run_together(ptr %phase, ptr %frame, i64 %limit) {
 entry:
   %function = call ptr @pointer(ptr %phase, i64 {{phase_function}})
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
@@ -220,21 +220,15 @@ sleep:
   %stop2 = call i1 @should_stop(ptr %frame)
   br i1 %stop2, label %stopped, label %doze
 stopped:  ; poll tells the others to stop, if there are any
-  %forked = call i1 @was_forked(i64 %process)
-  br i1 %forked, label %orphaned, label %doze
+  %lost = call i64 @word(ptr %frame, i64 {{frame_forked}})
+  %alone = icmp ne i64 %lost, 0
+  br i1 %alone, label %orphaned, label %doze
 
 out:
   %status = load atomic i64, ptr @job_status acquire, align 8
   ret i64 %status
 orphaned:
   ret i64 {{status_interrupted}}
-}
-
-; A signal handler may fork in the middle of a launch. The child has no workers, so what they had claimed is lost to it.
-define internal i1 @was_forked(i64 %process) {
-  %now = call i64 @process()
-  %changed = icmp ne i64 %now, %process
-  ret i1 %changed
 }
 
 ; Is there a chunk that worker %id may claim? Gives the ticket, or 0.
@@ -508,7 +502,11 @@ define internal i1 @check_signals(ptr %frame, i64 %now) noinline {
   %deadline = add i64 %later, %interval
   call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 %deadline)
   %interrupted = icmp ne i32 %raised, 0
-  %forked = call i1 @was_forked(i64 %process)
+  ; a handler may have forked: the child has no workers, so what they had claimed is lost to it
+  %process2 = call i64 @process()
+  %forked = icmp ne i64 %process, %process2
+  %forked_word = zext i1 %forked to i64
+  call void @set_word(ptr %frame, i64 {{frame_forked}}, i64 %forked_word)
   %ended = or i1 %interrupted, %forked
   br i1 %ended, label %stop, label %on
 stop:
