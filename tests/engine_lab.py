@@ -47,9 +47,12 @@ launch = engine.launch
 
 def each(operands, body, blocks=""):
     """A kernel that runs `body` for every task %i; its operands are %p0, %p1, …; `blocks` are blocks more."""
-    lines = [f"define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {{", "entry:"]
+    lines = ["define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {", "entry:"]
     for k in range(operands):
-        lines += [f"%w{k} = getelementptr i64, ptr %frame, i64 {3 + k}", f"%p{k} = load ptr, ptr %w{k}"]
+        lines += [
+            f"%w{k} = getelementptr i64, ptr %frame, i64 {3 + k}",
+            f"%p{k} = load ptr, ptr %w{k}",
+        ]
     lines += ["br label %head", "head:", "%i = phi i64 [ %lo, %entry ], [ %next, %continue ]"]
     lines += ["%more = icmp slt i64 %i, %hi", "br i1 %more, label %body, label %done", "body:"]
     lines += [body, "br label %continue", "continue:", "%next = add i64 %i, 1", "br label %head"]
@@ -193,7 +196,9 @@ def tensor(array, note=None):
 def numpy(t):
     """A copy of a dense tensor's elements."""
     type_ = t.data.layout.type
-    return np.frombuffer(ctypes.string_at(t.data.address, type_.nbytes), type_.dtype.np).reshape(type_.shape)
+    return np.frombuffer(ctypes.string_at(t.data.address, type_.nbytes), type_.dtype.np).reshape(
+        type_.shape
+    )
 
 
 def run_script(text, **environment):

@@ -16,7 +16,7 @@ from weft.buffer import Layout
 from weft.codegen import jit, map, reduce, rows
 from weft.schedule.launch import KernelSpec, Launch
 from weft.schedule.map import MapSpec
-from weft.schedule.reduce import ReduceSpec
+from weft.schedule.reduce_spec import ReduceSpec
 from weft.schedule.rows import RowSpec
 from weft.types import TensorType
 from weft.types.dtype import as_dtype
@@ -47,7 +47,9 @@ def layout(a: Array) -> Layout:
 
 
 def guarded(nbytes: int, front: bool) -> tuple[int, mmap.mmap]:
-    """Memory between pages that nobody may touch, right behind the first or right before the last of them."""
+    """Memory between pages that nobody may touch, right behind the first or right before the last
+    of them.
+    """
     page = mmap.PAGESIZE
     inside = -(-max(nbytes, 1) // page) * page
     memory = mmap.mmap(-1, inside + 2 * page)
@@ -59,7 +61,9 @@ def guarded(nbytes: int, front: bool) -> tuple[int, mmap.mmap]:
 
 
 def in_guard(shape: Sequence[int], dtype: Any, front: bool = False) -> tuple[Array, mmap.mmap]:
-    """An array whose last byte is the last before a forbidden page (or its first the first behind one)."""
+    """An array whose last byte is the last before a forbidden page (or its first the first behind
+    one).
+    """
     d = np.dtype(dtype)
     nbytes = int(np.prod(shape, dtype=np.int64)) * d.itemsize
     address, memory = guarded(nbytes, front)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.schedule.reduce import CHUNK, CHUNK_ROWS, LANES
+from weft.schedule.reduce_spec import CHUNK, CHUNK_ROWS, LANES
 
 Array = np.ndarray[Any, Any]
 

@@ -18,6 +18,7 @@ class WeftError(Exception):
         self.place, self.expected, self.got, self.hint = place, expected, got, hint
         clauses = [f"expected {expected}" * bool(expected), f"got {got}" * bool(got)]
         said = ", ".join(c for c in clauses if c)
+        self.__suppress_context__ = True  # a look-up that missed on the way here is no cause worth showing
         super().__init__("; ".join(p for p in (f"{place}: {said}" if said else place, hint) if p))
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from weft.types.dtype import float32, int64
 
 Array = np.ndarray[Any, Any]
 FLOATS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16]
-INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+INTS = [np.int8, np.uint16, np.int32, np.uint64]
 CASES = [
     ((16,), (0,)),
     ((17,), (0,)),
@@ -128,7 +128,7 @@ def test_broadcast_operand() -> None:
 @pytest.mark.parametrize("target", ["avx2", "sse2"])
 def test_vector_width_changes_no_bit(target: str) -> None:
     for monoid in ("sum", "max", "argmax"):
-        for dtype in (np.float32, np.float64):
+        for dtype in (np.float32, np.float64, np.float16):
             for shape, axes in (((3, 300), (1,)), ((300, 37), (0,)), ((4, 9), (1,))):
                 x = make(shape, dtype)
                 for y in (x, np.asfortranarray(x)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reduce_lab import TARGETS, in_guard, layout, run
+from reduce_lab import TARGETS, in_guard, kernel, layout, run
 
 from weft.ops.math import exp, log
 from weft.ops.scalar import Scalar, const, input_, maximum, param, select, sqrt, substitute
@@ -14,7 +14,7 @@ from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
 from weft.schedule.rows import Fold, Map, RowProgram, arrange, plan_rows
 from weft.types import DType, TensorType, as_dtype
-from weft.types.dtype import bool_, float32, float64, int32, int64
+from weft.types.dtype import bool_, float16, float32, float64, int32, int64
 
 Array = np.ndarray[Any, Any]
 SIZES = [1, 3, 10, 16, 17, 31, 63, 64, 65, 100, 128, 200, 1000, 20000]
@@ -79,7 +79,9 @@ def softmax_gradient(d: DType = float32) -> RowProgram:
 
 
 def oddments() -> RowProgram:
-    """Several folds at a level, bools, integers, a per-row operand, a rule over per-row values inside a row rule."""
+    """Several folds at a level, bools, integers, a per-row operand, a rule over per-row values
+    inside a row rule.
+    """
     x, t, s = input_(0, float32), input_(1, int64), input_(2, float32)
     steps = (
         Map(x < s + 0.25),  # 3 bool row
@@ -193,15 +195,10 @@ def same(a: list[Array], b: list[Array]) -> None:
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
         assert x.shape == y.shape and x.dtype == y.dtype, (i, x.shape, y.shape, x.dtype, y.dtype)
         if x.tobytes() != y.tobytes():
-            bad = np.flatnonzero(
-                (
-                    np.ascontiguousarray(x).view(f"u{x.itemsize}")
-                    != np.ascontiguousarray(y).view(f"u{x.itemsize}")
-                ).ravel()
-            )
-            raise AssertionError(
-                f"output {i}: {bad.size} of {x.size} differ, first at {bad[0]}: {x.flat[bad[0]]} {y.flat[bad[0]]}"
-            )
+            bits = f"u{x.itemsize}"
+            u, v = (np.ascontiguousarray(z).view(bits).ravel() for z in (x, y))
+            first = int(np.flatnonzero(u != v)[0])
+            raise AssertionError(f"output {i} at {first}: {x.flat[first]} and {y.flat[first]}")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -231,7 +228,7 @@ def test_special_values() -> None:
 
 @pytest.mark.parametrize("target", ["avx2", "sse2"])
 def test_vector_width_changes_no_bit(target: str) -> None:
-    for program in (softmax(), layer_norm(), softmax(float64)):
+    for program in (softmax(), layer_norm(), softmax(float64), log_softmax(float16)):
         for n in (10, 150):
             arrays = operands(program, (3,), n)
             same(
@@ -253,6 +250,23 @@ def test_threads_and_splits_change_no_bit() -> None:
             assert launch is not None
             same([run(launch, *arrays, threads=threads)], wanted)
             same([run(launch, *arrays, shuffle=threads)], wanted)
+
+
+def test_workers_keep_rows_apart() -> None:
+    """What one worker keeps between levels must not lie where another's does."""
+    x = operands(softmax(), (3,), 100)[0]
+    launch = plan_rows(softmax(), [layout(x)], (3,), 100, [TensorType((3, 100), float32)], 2)
+    assert launch is not None and launch.worker_scratch % 64 == 0
+    out = np.empty((3, 100), np.float32)
+    raw = np.full(3 * launch.worker_scratch + 64, 0xA5, np.uint8)
+    scratch = raw[-raw.ctypes.data % 64 :]
+    addresses = [scratch.ctypes.data, x.ctypes.data, out.ctypes.data]
+    frame = np.array([0, 0, *addresses, *launch.params], np.int64)
+    call, _ = kernel(launch.phases[0].spec)
+    assert call(frame.ctypes.data, 0, launch.phases[0].tasks, 1) == 0
+    same([out], fused(softmax(), [x], (3,), 100))
+    slices = scratch[: 3 * launch.worker_scratch].reshape(3, -1)
+    assert [bool((part != 0xA5).any()) for part in slices] == [False, True, False]
 
 
 def test_row_does_not_depend_on_the_others() -> None:

@@ -7,12 +7,12 @@ import threading
 from contextvars import copy_context
 from pathlib import Path
 
+import engine_lab as lab
 import ml_dtypes
 import numpy as np
 import pytest
-
-import engine_lab as lab
 from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, run_script, tensor
+
 from weft.buffer import Buffer
 from weft.codegen import jit
 from weft.errors import AllocationError, DTypeError, IndexRangeError, NumericsError, WeftError
@@ -116,13 +116,17 @@ def test_floats_round_once(dtype):
     generator = np.random.default_rng(0)
     bits = generator.integers(0, 1 << 63, 3000).view(np.float64)
     near = generator.standard_normal(3000) * 10.0 ** generator.integers(-8, 5, 3000)
-    half = (1 + (2 * generator.integers(0, 1 << 10, 1000) + 1) / (1 << 11)) * (1 + 2.0**-40)  # near a tie
+    half = (1 + (2 * generator.integers(0, 1 << 10, 1000) + 1) / (1 << 11)) * (
+        1 + 2.0**-40
+    )  # near a tie
     d = as_dtype(dtype).np
     for x in [*FLOATS, *bits.tolist(), *near.tolist(), *half.tolist()]:
         with np.errstate(all="ignore"):
             want = _bfloat(x) if dtype == "bf16" else np.float64(x).astype(d)
         got = converted(x, dtype)
-        assert got.tobytes() == np.asarray(want, d).tobytes() or (np.isnan(got) and math.isnan(x)), (x, got, want)
+        assert got.tobytes() == np.asarray(want, d).tobytes() or (
+            np.isnan(got) and math.isnan(x)
+        ), (x, got, want)
 
 
 def _bfloat(x):
@@ -300,7 +304,11 @@ def test_too_many_operands_for_the_stack():
 
 def test_references_are_exact():
     x, y, bare = noted(X), noted(Y), tensor(X)
-    add, view, many = plan("add", outs=[F4]), plan(outs=[F4], kinds=(0,), view_offset=0), plan("both", outs=[F4, F4])
+    add, view, many = (
+        plan("add", outs=[F4]),
+        plan(outs=[F4], kinds=(0,), view_offset=0),
+        plan("both", outs=[F4, F4]),
+    )
     add.keep = KEEP_OUTPUT | 0b01
     many.keep = KEEP_OUTPUT | 0b11
     number = plan("add", outs=[F4], kinds=(0, kind_of(as_dtype("f64"))), tasks=1)
@@ -383,7 +391,9 @@ def test_memory_stays_flat():
     assert _resident() - before < 1 << 20
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 4096, 4097, 100_000, 262_080, 1 << 20, (4 << 20) + 1])
+@pytest.mark.parametrize(
+    "size", [0, 1, 63, 64, 65, 4096, 4097, 100_000, 262_080, 1 << 20, (4 << 20) + 1]
+)
 def test_blocks_are_aligned_writable_and_reused(size):
     def allocate():
         return engine.allocate(layout((size,), "u8"))
@@ -486,7 +496,9 @@ define i32 @get() {
 """
 
 
-@pytest.mark.parametrize("mode", [0x9FC0, 0x3F80, 0x5F80, 0x7F80], ids=["FTZ and DAZ", "down", "up", "zero"])
+@pytest.mark.parametrize(
+    "mode", [0x9FC0, 0x3F80, 0x5F80, 0x7F80], ids=["FTZ and DAZ", "down", "up", "zero"]
+)
 @pytest.mark.parametrize("heavy", [False, True])
 def test_the_hosts_floating_point_mode_changes_no_bit(mode, heavy):
     code = jit.Code(jit.compile_object(MODE))
@@ -518,14 +530,19 @@ def test_the_hosts_floating_point_mode_changes_no_bit(mode, heavy):
 
 def test_a_second_engine_is_loaded_from_disk(monkeypatch):
     monkeypatch.setattr(jit, "compile_object", None)
-    other = Engine(tensor=Tensor, buffer=Buffer, note=Note, grad_mode=lab.recording, resolve_keep=print)
-    assert numpy(other.launch(plan("add", outs=[F4]), tensor(X), tensor(Y))).tolist() == (X + Y).tolist()
+    other = Engine(
+        tensor=Tensor, buffer=Buffer, note=Note, grad_mode=lab.recording, resolve_keep=print
+    )
+    assert (
+        numpy(other.launch(plan("add", outs=[F4]), tensor(X), tensor(Y))).tolist()
+        == (X + Y).tolist()
+    )
     assert kernels.disk().size() > 0
 
 
 def test_slots_are_found_wherever_they_are():
     class Odd:
-        __slots__ = ("b", "__weakref__", "a", "__dict__")
+        __slots__ = ("__dict__", "__weakref__", "a", "b")
 
     class Odder(Odd):
         __slots__ = ("c",)
@@ -533,4 +550,6 @@ def test_slots_are_found_wherever_they_are():
     x = Odder()
     x.a, x.b, x.c = object(), object(), object()
     for name in "abc":
-        assert ctypes.c_void_p.from_address(id(x) + slot_offset(Odder, name)).value == id(getattr(x, name))
+        assert ctypes.c_void_p.from_address(id(x) + slot_offset(Odder, name)).value == id(
+            getattr(x, name)
+        )

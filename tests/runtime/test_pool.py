@@ -4,11 +4,11 @@ import threading
 import time
 import warnings
 
+import engine_lab as lab
 import numpy as np
 import pytest
-
-import engine_lab as lab
 from engine_lab import Tensor, engine, launch, layout, numpy, plan, run_script, tensor
+
 from weft.errors import DeviceError, IndexRangeError, ShapeError
 from weft.runtime.plan import make_plan
 from weft.runtime.pool import MAX_THREADS, default_size
@@ -49,7 +49,14 @@ def test_results_do_not_depend_on_threads_or_grain(threads, grain):
 def test_phases_wait_for_each_other(threads):
     engine.pool.resize(threads)
     p = plan(
-        "fill", "turn", outs=[layout((N,), "i64")], kinds=(), heavy=True, grain=100, params=(N,), scratch=8 * N
+        "fill",
+        "turn",
+        outs=[layout((N,), "i64")],
+        kinds=(),
+        heavy=True,
+        grain=100,
+        params=(N,),
+        scratch=8 * N,
     )
     for _ in range(50):
         assert (numpy(launch(p)) == np.arange(N)[::-1]).all()
@@ -211,7 +218,9 @@ def interrupted(p, delay=0.1):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("kernel", "tasks"), [("spin", 1_000_000), ("polling", 1), ("polling", 2), ("polling", 50)])
+@pytest.mark.parametrize(
+    ("kernel", "tasks"), [("spin", 1_000_000), ("polling", 1), ("polling", 2), ("polling", 50)]
+)
 def test_an_interrupt_ends_a_long_launch(threads, kernel, tasks):
     engine.pool.resize(threads)
     p = plan(kernel, outs=[layout((4,))], kinds=(), tasks=tasks, heavy=True)
@@ -244,7 +253,9 @@ def test_a_handler_that_returns_lets_the_launch_finish():
     engine.pool.resize(2)
     seen = []
     p = plan("spin", outs=[layout((4,))], kinds=(), tasks=600, heavy=True)
-    old = signal.signal(signal.SIGALRM, lambda *_: seen.append(right(launch(heavy_add(), tensor(A), tensor(B)))))
+    old = signal.signal(
+        signal.SIGALRM, lambda *_: seen.append(right(launch(heavy_add(), tensor(A), tensor(B))))
+    )
     signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
     try:
         launch(p)
@@ -260,7 +271,9 @@ def test_a_handler_that_returns_lets_the_launch_finish():
 def fork(child):
     """Whether `child()` is true in a forked process, within 10 s."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: what is tested
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of forking with threads: what is tested
         pid = os.fork()
     if pid == 0:
         code = 1

@@ -144,22 +144,27 @@ def _frontier(roots: list[Any], since: int) -> list[Any]:
 def body_vjp(name: str, body: Fn) -> Fn:
     """The gradient of a composite, derived from its body: run it on aliases, sweep back. A composite itself, so it runs as
     one kernel where that can be done and can be differentiated again."""
-    made: dict[str, Op] = {}
+    made: dict[int, Op] = {}  # by the number of results
 
-    def run(g: Value, *xs: Value, **attrs: Any) -> Any:
+    def run(count: int, *values: Value, **attrs: Any) -> Any:
+        gs, xs = values[:count], values[count:]
         with enable_grad():
             own = [_alias(x) for x in xs]
-            y = body(*own, **attrs)
+            ys = body(*own, **attrs)
         wanted = [x.note for x in own if x.type.dtype.is_float]
         differentiable = recording.get()
-        found = pull([(y.note, g)], wanted, retain=differentiable, create_graph=differentiable)
+        pairs = zip(ys if isinstance(ys, tuple) else (ys,), gs, strict=True)
+        found = pull([(y.note, g) for y, g in pairs], wanted, retain=differentiable, create_graph=differentiable)
         outs = tuple(found[n] if n in found else later.zeros(x.type) for n, x in zip(wanted, _floats(own), strict=True))
         return outs if len(outs) > 1 else outs[0]
 
-    def vjp(g: Value, y: Value, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
-        if "op" not in made:
-            made["op"] = later.composite(f"{name}_vjp")(run)
-        out = made["op"](g, *xs, **attrs)
+    def vjp(g: Any, y: Any, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
+        gs = g if isinstance(g, tuple) else (g,)
+        count = len(gs)
+        if count not in made:
+            said = f"{name}_vjp{count}" if count > 1 else f"{name}_vjp"
+            made[count] = later.composite(said)(functools.partial(run, count))
+        out = made[count](*gs, *xs, **attrs)
         cotangents = iter(out if isinstance(out, tuple) else (out,))
         return tuple(next(cotangents) if x.type.dtype.is_float else None for x in xs)
 

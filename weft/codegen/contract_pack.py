@@ -16,6 +16,9 @@ from weft.codegen.contract_index import arg, call, function, get, put, rem, walk
 from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
 
+#: bytes ahead of what is read that are fetched: many rows are read at once, more than the machine foresees by itself
+AHEAD = 512
+
 COMMON = {"out": "ptr", "row": "i64", "source": "ptr", "lanes": "ptr", "count": "i64", "depths": "ptr", "steps": "i64"}
 
 
@@ -32,6 +35,12 @@ def low_bits(t: Text, n: Value) -> Value:
 def as_mask(t: Text, bits: Value, lanes: int) -> Value:
     cut = t.convert("trunc", bits, f"i{lanes}")
     return t.convert("bitcast", cut, f"<{lanes} x i1>")
+
+
+def prefetch(t: Text, pointer: Value) -> None:
+    """Bring a line near; harmless wherever it points."""
+    t.declares.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    t.emit(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 3, i32 1)")
 
 
 def _suffix(type_: str) -> str:
@@ -121,10 +130,11 @@ class Packing:
         with t.when(t.op("and", whole, twos)):
             fill(lambda p: self._evens(t, p))
         if masked(self.spec):
-            with t.when(near):
-                self._segments(t)
-                t.emit("ret void")
-                t.label(t.fresh("dead"))
+            for fits, stride in ((near, 1), (twos, 2)):
+                with t.when(fits):
+                    self._segments(t, stride)
+                    t.emit("ret void")
+                    t.label(t.fresh("dead"))
         call(t, "void", "pack_any", *everything)
         t.emit("ret void")
         return t
@@ -135,30 +145,39 @@ class Packing:
         halves = [t.load(self.elements, self.element_at(t, pointer, at), self.align) for at in (0, n - 1)]
         return self.raise_(t, shuffle(t, *halves, [*range(0, n, 2), *range(n + 1, 2 * n, 2)]))
 
-    def _segments(self, t: Text) -> None:
-        """Neighbours in runs that end within the vector, two runs at a time: the first pair sets all lanes, others theirs."""
+    def _segments(self, t: Text, stride: int) -> None:
+        """Runs that end within the vector, two at a time: the first pair sets all lanes, the others theirs. `stride` is 1 or 2:
+        every element, or every second.
+        """
         out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
         position = t.variable(arg("position"))
 
-        def segment(lane: Value) -> tuple[Value, Value, Value]:
-            """The lanes of the run at `lane`: how many, their mask, where the vector that has them begins. None behind the last."""
+        def segment(lane: Value) -> tuple[Value, list[Value], Value]:
+            """The run at `lane`: how many lanes, which elements of the vectors that hold them, and where these begin; none
+            behind the last."""
             n = t.min(t.sub(arg("run"), position.get()), t.sub(count, lane))
             position.set(i64(0))
-            mask = as_mask(t, t.op("shl", low_bits(t, n), lane), self.lanes)
+            span = n if stride == 1 else t.select(t.lt(i64(0), n), t.sub(t.mul(n, stride), stride - 1), i64(0))
+            bits = t.op("shl", low_bits(t, span), t.mul(lane, stride))
+            parts = [as_mask(t, t.op("lshr", bits, i64(i * self.lanes)), self.lanes) for i in range(stride)]
             inside = t.select(t.lt(lane, count), lane, i64(0))
-            return n, mask, self.element_at(t, source, t.sub(get(t, lanes, inside), lane))
+            return n, parts, self.element_at(t, source, t.sub(get(t, lanes, inside), t.mul(lane, stride)))
 
         with walk(t, 0, count) as lane:
-            n, mask, first = segment(lane.now)
-            more, other, second = segment(t.add(lane.now, n))
+            n, masks, first = segment(lane.now)
+            more, others, second = segment(t.add(lane.now, n))
             lane.step = t.add(n, more)
             own = t.op("shl", low_bits(t, lane.step), lane.now)
             stored = as_mask(t, t.select(t.compare("icmp eq", lane.now, i64(0)), i64(-1), own), self.lanes)
             to = t.variable(out)
             with t.loop(0, steps) as k:
                 depth = get(t, depths, k)
-                x = masked_load(t, self.elements, self.element_at(t, first, depth), self.align, mask)
-                x = masked_load(t, self.elements, self.element_at(t, second, depth), self.align, other, x)
+                xs = []
+                for i in range(stride):
+                    here, there = (self.element_at(t, p, t.add(depth, i * self.lanes)) for p in (first, second))
+                    x = masked_load(t, self.elements, here, self.align, masks[i])
+                    xs.append(masked_load(t, self.elements, there, self.align, others[i], x))
+                x = xs[0] if stride == 1 else shuffle(t, *xs, range(0, 2 * self.lanes, 2))
                 masked_store(t, self.raise_(t, x), to.get(), self.wide, stored)
                 to.set(t.at(to.get(), "i8", row))
 
@@ -222,7 +241,9 @@ class Packing:
                 here = self.element_at(t, begin, i.now)
                 with t.when(many):
                     with t.loop(0, self.lanes) as lane:
-                        x = t.load(self.elements, self.element_at(t, here, get(t, offsets, lane)), self.align)
+                        from_ = self.element_at(t, here, get(t, offsets, lane))
+                        prefetch(t, t.at(from_, "i8", AHEAD))
+                        x = t.load(self.elements, from_, self.align)
                         t.store(x, t.at(stage, self.elements, lane), self.align)
                 start, table = t.select(many, stage, here), t.select(many, near, offsets)
                 with t.loop(0, i.step, inner) as j:

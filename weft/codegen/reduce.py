@@ -1,4 +1,6 @@
-"""Reduction kernels: see `weft.schedule.reduce` for what they compute and `ReduceSpec.words` for their params."""
+"""Reduction kernels: see `weft.schedule.reduce` for what they compute and `ReduceSpec.words` for
+their params.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from weft.codegen.reduce_monoid import Lanes, State, fetch, group_of, read, upto
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
 from weft.ops.scalar import walk
-from weft.schedule.reduce import LANES, ReduceSpec
+from weft.schedule.reduce_spec import LANES, ReduceSpec
 
 AHEAD = 4096  # bytes to fetch in advance: past the page, where the machine's own prefetching stops
 
@@ -23,7 +25,9 @@ def lower(spec: ReduceSpec) -> str:
 
 
 def rows(f: Frame) -> None:
-    """Vectors along the reduced axis. Rows of at most one vector take a shorter way to the same sum."""
+    """Vectors along the reduced axis. Rows of at most one vector take a shorter way to the same
+    sum.
+    """
     t, spec = f.t, f.spec
     group = group_of(spec.acc, *(n.dtype.compute for n in walk([spec.rule]) if n.verb != "param"))  # type: ignore[list-item]
     lanes = Lanes(t, f.monoid, group)
@@ -89,7 +93,9 @@ def _step(
     masks: list[Value | None],
     step: Value,
 ) -> None:
-    """One value for each lane of each group that has a mask (None: all of it), from elements `at` and on."""
+    """One value for each lane of each group that has a mask (None: all of it), from elements `at`
+    and on.
+    """
     t = f.t
     for number, mask in enumerate(masks):
         offset = t.add(at, number * lanes.group)

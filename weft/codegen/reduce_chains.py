@@ -1,7 +1,8 @@
 """Reductions of elements that lie apart, for any nest of kept and reduced axes.
 
-In order: a few positions advance together, so that one's addition hides the other's latency. Dealt to lanes: a chunk's values are
-put side by side in stack memory first, by vectors where the innermost axis allows ("staged"), and then added as a row is.
+In order: a few positions advance together, so that one's addition hides the other's latency. Dealt
+to lanes: a chunk's values are put side by side in stack memory first, by vectors where the
+innermost axis allows ("staged"), and then added as a row is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from weft.codegen.reduce_monoid import Lanes, State, group_of, read, upto
 from weft.codegen.registers import memory, register
 from weft.codegen.text import Value, Variable, i64
 from weft.ops.scalar import walk
-from weft.schedule.reduce import CHUNK, LANES
+from weft.schedule.reduce_spec import CHUNK, LANES
 
 TOGETHER = 8
 
@@ -94,7 +95,9 @@ def _dealt(f: Frame, group: int) -> None:
 
 
 def _stage(f: Frame, bases: list[Value], span: Span, to: Value, group: int) -> None:
-    """Values of a span, side by side. Whole vectors are written: what is too much, the next span writes over."""
+    """Values of a span, side by side. Whole vectors are written: what is too much, the next span
+    writes over.
+    """
     t, spec = f.t, f.spec
     starts = [
         f.t.at(b, memory(d), o) for b, d, o in zip(bases, spec.inputs, span.offsets, strict=True)

@@ -1,7 +1,9 @@
-"""Reductions across vectors: positions lie side by side, and each row of the nest adds to all of them.
+"""Reductions across vectors: positions lie side by side, and each row of the nest adds to all of
+them.
 
-The accumulators of a block of columns are a table in stack memory, one row per lane (one row in all where the order is plain).
-A panel of rows that belong to one lane is taken at a time, so that most of the traffic is what is reduced.
+The accumulators of a block of columns are a table in stack memory, one row per lane (one row in all
+where the order is plain). A panel of rows that belong to one lane is taken at a time, so that most
+of the traffic is what is reduced.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from weft.codegen.reduce_monoid import State, group_of, read, upto, write
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, i64
 from weft.ops.scalar import walk
-from weft.schedule.reduce import width_limit
+from weft.schedule.reduce_spec import width_limit
 
 PANEL = 4
 
@@ -116,7 +118,9 @@ class _Table:
         count: Value,
         fresh: Value | None,
     ) -> None:
-        """Rows row, row + lanes, … (`rows` of them) into one lane, which holds nothing yet where `fresh`."""
+        """Rows row, row + lanes, … (`rows` of them) into one lane, which holds nothing yet where
+        `fresh`.
+        """
         t, f = self.t, self.f
         numbers = [t.add(row, k * self.lanes) for k in range(rows)]
         bases = [

@@ -1,4 +1,6 @@
-"""What the forms of a reduction share: the params, the task at hand, walking positions, reading inputs, writing results."""
+"""What the forms of a reduction share: the params, the task at hand, walking positions, reading
+inputs, writing results.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from weft.codegen.registers import memory
 from weft.codegen.text import Text, Value, i64, lanes_of
 from weft.codegen.verbs import Leaf, emit
 from weft.ops.scalar import Scalar
-from weft.schedule.reduce import OPERANDS, ReduceSpec
+from weft.schedule.reduce_spec import OPERANDS, ReduceSpec
 from weft.types.dtype import DType
 
 
@@ -59,7 +61,9 @@ class Frame:
 
     @contextmanager
     def task(self) -> Iterator[tuple[Value, Value, Value, Value, Value, Value]]:
-        """For each task: positions low..high, reduced elements begin..end, offset of its results, column block."""
+        """For each task: positions low..high, reduced elements begin..end, offset of its results,
+        column block.
+        """
         t, w = self.t, self.words
         with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
             column = i64(0)

@@ -1,7 +1,7 @@
 """Monoids: identities, how two accumulators become one, and the lanes that a last axis is dealt to.
 
-An accumulator ("state") is a list of values: one, or for arg-reductions a value and its index. Shared by reductions and fused
-rows, so that both add up in the same order.
+An accumulator ("state") is a list of values: one, or for arg-reductions a value and its index.
+Shared by reductions and fused rows, so that both add up in the same order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weft.codegen.registers import literal, memory, register
 from weft.codegen.text import Text, Value, lanes_of, vector
 from weft.codegen.verbs import emit
 from weft.ops.scalar import Scalar, input_, maximum, minimum, select
-from weft.schedule.reduce import LANES
+from weft.schedule.reduce_spec import LANES
 from weft.types.dtype import DType, bool_, int64
 
 State = list[Value]
@@ -51,7 +51,7 @@ class Monoid:
         )
 
     def join(self, a: State, b: State) -> State:
-        """Both together, `a` before `b`. Of equal values the lower index wins; NaN is the extreme."""
+        """Both, `a` before `b`. Of equal values the lower index wins; NaN is the extreme."""
         if not self.arg:
             return [self._emit(_JOIN[self.name](*self._pair()), a[0], b[0])]
         x, y = self._pair()
@@ -62,14 +62,18 @@ class Monoid:
         return [self.t.select(wins, q, p) for p, q in zip(a, b, strict=True)]
 
     def take(self, a: State, value: Value, index: Value | None) -> State:
-        """`a` and one more value, whose index is above all of `a`'s. Index vectors may have any integer type."""
+        """`a` and one more value, whose index is above all of `a`'s. Index vectors may have any
+        integer type.
+        """
         if not self.arg or index is None:
             return self.join(a, [value])
         wins = self._emit(self._beats(*self._pair()), a[0], value)
         return [self.t.select(wins, value, a[0]), self.t.select(wins, index, a[1])]
 
     def finish(self, state: State) -> Value:
-        """The result of an accumulator. NaN has one form, since which of two NaNs an addition keeps is the machine's choice."""
+        """The result of an accumulator. NaN has one form, since which of two NaNs an addition keeps
+        is the machine's choice.
+        """
         if self.arg:
             return state[1]
         if not self.acc.is_float or self.name not in ("sum", "prod"):
@@ -141,7 +145,9 @@ class Lanes:
         return step if bits == 64 else self.t.convert("trunc", step, f"i{bits}")
 
     def finish(self, groups: int, start: Value) -> State:
-        """The lanes combined by halves: l with l + 32, then with l + 16, … Lanes of other groups hold nothing yet."""
+        """The lanes combined by halves: l with l + 32, then with l + 16, … Lanes of other groups
+        hold nothing yet.
+        """
         t = self.t
         states = [self._indexed(n, start) for n in range(groups)]
         while len(states) > 1:

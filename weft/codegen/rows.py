@@ -1,375 +1,105 @@
-"""Kernels of fused rows: see `weft.schedule.rows` for what they compute and `RowSpec.words` for their params.
+"""Kernels of fused rows: see `weft.schedule.rows` for what they compute and `RowSpec.words` for
+their params.
 
-A row of at most one vector stays in registers from the first load to the last store. Longer rows take one loop per level, a
-batch of rows level by level: so the end of one row's fold overlaps with the start of the next row's. Where a level has little to compute it goes through the lanes' four or more vectors at once, with accumulators in registers, and only
-what is left of the row vector by vector, with accumulators on the stack; where it has much, all goes vector by vector: that
-is no slower, and the code is short.
+A row of at most one vector stays in registers from the first load to the last store. Longer rows
+take one loop per level, a batch of rows level by level: so the end of one row's fold overlaps with
+the start of the next row's. Where a level has little to compute it goes through the lanes' four or
+more vectors at once, with accumulators in registers, and only what is left of the row vector by
+vector, with accumulators on the stack; where it has much, all goes vector by vector: that is no
+slower, and the code is short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from weft.codegen.reduce_frame import Axis, Span, spans
-from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto, write
+from weft.codegen.reduce_frame import Span, spans
+from weft.codegen.reduce_monoid import read, upto, write
 from weft.codegen.registers import memory
-from weft.codegen.text import Text, Value, i64, module
-from weft.codegen.verbs import Leaf, cast, emit
-from weft.ops.scalar import Scalar, walk
-from weft.schedule.reduce import CHUNK, LANES, OPERANDS, accumulator
-from weft.schedule.rows import BATCH, Fold, Level, Map, RowSpec, arrange
-from weft.types.dtype import DType
-
-#: work of a level above which it is written for one vector at a time
-HEAVY_LEVEL = 16
-
-Env = dict[int, Value]  # value number -> what holds it
+from weft.codegen.rows_row import Kernel, Row
+from weft.codegen.text import Value, i64, module
+from weft.codegen.verbs import emit
+from weft.schedule.rows import BATCH, Map, RowSpec
 
 
 def lower(spec: RowSpec) -> str:
     """The LLVM module of a row program."""
-    k = _Kernel(spec)
-    k.write()
-    k.t.ret()
-    return module(k.t)
+    k = Kernel(spec)
+    t = k.t
+    short = t.compare("icmp sle", k.n, i64(k.group))
+    for few in (True, False):
+        with t.when(short if few else t.op("xor", short, Value("i1", "true"))):
+            _rows(k, upto(t, k.n, k.group) if few else None)
+    t.ret()
+    return module(t)
 
 
-class _Fold:
-    """A fold under way: lanes in registers, a table of the same on the stack, and the total over chunks."""
-
-    def __init__(self, t: Text, monoid: str, value: DType, out: DType, group: int) -> None:
-        self.value, self.out, self.acc = value, out, accumulator(monoid, value, out)
-        self.monoid = Monoid(t, monoid, self.acc)
-        self.lanes = Lanes(t, self.monoid, group)
-        self.table = t.scratch(memory(self.acc), LANES)
-        self.total = t.variable(self.monoid.neutral(1))
-
-
-class _Kernel:
-    def __init__(self, spec: RowSpec) -> None:
-        self.spec, self.program = spec, spec.program
-        self.t = t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
-        frame, p = Value("ptr", "%frame"), spec.program
-        operands = len(p.inputs) + len(p.outputs)
-        pointers = [t.pointer(frame, OPERANDS + i) for i in range(operands)]
-        self.inputs, self.outputs = pointers[: len(p.inputs)], pointers[len(p.inputs) :]
-        words = {
-            name: t.word(frame, OPERANDS + operands + i) for i, name in enumerate(spec.words())
-        }
-        self.words, self.n = words, words["n"]
-        n_in = range(len(p.inputs))
-        self.axes = [
-            Axis(words[f"k{a}"], [words[f"k{a}.{i}"] for i in n_in]) for a in range(spec.outer)
-        ]
-        self.levels = arrange(p)
-        self.group = group_of(*_dtypes(spec))
-        held = t.at(t.pointer(frame, 2), "i8", t.mul(Value("i64", "%worker"), words["slice"]))
-        self.kept: Env = {}
-        for v in (v for level in self.levels for v in level.keeps):
-            self.kept[v] = held
-            held = t.at(held, memory(p.dtype(v)), t.mul(words["pitch"], words["batch"]))
-        each = [v for v, kind in enumerate(p.kinds) if kind == "each"]
-        self.noted = {
-            v: t.scratch(memory(p.dtype(v)), BATCH) for v in each
-        }  # of the rows of a batch
-        self.folds: dict[int, _Fold] = {}
-        for level in self.levels:
-            for v in level.folds:
-                step = p.step(v)
-                assert isinstance(step, Fold)
-                self.folds[v] = _Fold(t, step.monoid, p.dtype(step.value), step.dtype, self.group)
-
-    def write(self) -> None:
-        t = self.t
-        short = t.compare("icmp sle", self.n, i64(self.group))
-        self.once = {
-            v: read(t, d, self.inputs[v], 1)
-            for v, (kind, d) in enumerate(self.program.inputs)
-            if kind == "one"
-        }
-        for v, kind in enumerate(self.program.kinds):
-            step = self.program.step(v)
-            if kind == "one" and isinstance(step, Map):
-                (self.once[v],) = emit(t, [step.rule], 1, self.leaf(self.once, 1))
-        for few in (True, False):
-            with t.when(short if few else t.op("xor", short, Value("i1", "true"))):
-                mask = upto(t, self.n, self.group) if few else None
-                self._rows(mask)
-
-    def _rows(self, mask: Value | None) -> None:
-        """All rows of all tasks; `mask` is given where a row is at most one vector."""
-        t, w, p = self.t, self.words, self.program
-        with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
-            low = t.mul(task, w["block"])
-            high = t.min(t.add(low, w["block"]), w["rows"])
-            with spans(t, low, high, self.axes, len(p.inputs)) as span:
-                if mask is not None:
-                    with t.loop(0, span.length) as j:
-                        self._row(span, j).short(mask)
-                else:
-                    with t.loop(0, span.length, w["batch"]) as j:
-                        self._batch(span, j, t.min(t.sub(span.length, j), w["batch"]))
-
-    def _batch(self, span: Span, first: Value, count: Value) -> None:
-        """Some rows, level by level."""
-        t, p = self.t, self.program
-        given = [v for v, (kind, _) in enumerate(p.inputs) if kind == "each"]
-        if given:
-            with t.loop(0, count) as b:
-                row = self._row(span, t.add(first, b))
-                for v in given:
-                    self.note(v, b, row.each[v])
-        self._scalars(0)
-        for number in range(len(self.levels)):
-            with t.loop(0, count) as b:
-                kept = {
-                    v: t.at(base, memory(p.dtype(v)), t.mul(b, self.words["pitch"]))
-                    for v, base in self.kept.items()
-                }
-                self._row(span, t.add(first, b)).level(number, b, kept)
-            self._scalars(number + 1)
-        if any(p.kinds[v] == "each" for v in p.outputs):
-            with t.loop(0, count) as b:
-                row = self._row(span, t.add(first, b))
-                row.each |= {v: self.noted_at(v, b) for v in self.noted}
-                row.store_scalars()
-
-    def _scalars(self, level: int) -> None:
-        """Steps that give one value per row, once the folds below `level` are known: for all rows of the batch at once."""
-        t, p = self.t, self.program
-        known = {v: t.splat(value, BATCH) for v, value in self.once.items()}
-        for v, place in self.noted.items():
-            step, d = p.step(v), p.dtype(v)
-            if isinstance(step, Map) and p.levels[v] == level:
-                (known[v],) = emit(t, [step.rule], BATCH, self.leaf(known, BATCH))
-                write(t, known[v], d, place)
-            elif p.levels[v] <= level:
-                known[v] = read(t, d, place, BATCH)
-
-    def note(self, v: int, b: Value, value: Value) -> None:
-        d = self.program.dtype(v)
-        write(self.t, value, d, self.t.at(self.noted[v], memory(d), b))
-
-    def noted_at(self, v: int, b: Value) -> Value:
-        d = self.program.dtype(v)
-        return read(self.t, d, self.t.at(self.noted[v], memory(d), b), 1)
-
-    def _row(self, span: Span, j: Value) -> _Row:
-        t, p = self.t, self.program
-        row = t.add(span.first, j)
-        bases = [
-            t.at(base, memory(d), t.add(o, t.mul(j, s)))
-            for base, (_, d), o, s in zip(
-                self.inputs, p.inputs, span.offsets, span.steps, strict=True
-            )
-        ]
-        outs = [
-            t.at(base, memory(p.dtype(v)), t.mul(row, self.n) if self._wide(v) else row)
-            for base, v in zip(self.outputs, p.outputs, strict=True)
-        ]
-        each = dict(self.once)
-        for v, (kind, d) in enumerate(p.inputs):
-            if kind == "each":
-                each[v] = read(t, d, bases[v], 1)
-        return _Row(self, bases, outs, each)
-
-    def _wide(self, v: int) -> bool:
-        return self.program.kinds[v] in ("row", "column")
-
-    def leaf(self, known: Env, lanes: int) -> Leaf:
-        def leaf(n: Scalar, _: list[Value]) -> Value:
-            return (
-                self.t.splat(self.words[f"n{n.value}"], lanes)
-                if n.verb == "param"
-                else known[n.value]
-            )
-
-        return leaf
-
-
-class _Row:
-    """The code of one row. `each` holds the values there is one of per row, as they become known."""
-
-    def __init__(self, k: _Kernel, bases: list[Value], outs: list[Value], each: Env) -> None:
-        self.k, self.t, self.p = k, k.t, k.program
-        self.bases, self.outs, self.each = bases, outs, each
-        self.spread: Env = {}
-        self.kept: Env | None = None  # rows of scratch memory; None: all stays in registers
-
-    def short(self, mask: Value) -> None:
-        """The whole row, which is one vector."""
-        k = self.k
-        env: Env = {}
-        self._scalars(0)
-        for number, level in enumerate(k.levels):
-            for v in level.folds:
-                k.folds[v].lanes.clear(1)
-            self._vector(level, number, i64(0), mask, 0, env)
-            for v in level.folds:
-                f = k.folds[v]
-                self._known(v, f.monoid.join([f.monoid.neutral(1)], f.lanes.finish(1, i64(0)))[0])
-            self._scalars(number + 1)
-        self.store_scalars()
-
-    def level(self, number: int, b: Value, kept: Env) -> None:
-        """One level of a longer row, number `b` of its batch."""
-        k = self.k
-        self.kept = kept
-        for v in k.noted:
-            if self.p.levels[v] <= number:
-                self.each[v] = k.noted_at(v, b)
-        self._spread()
-        if k.levels[number].folds:
-            self._reduce(k.levels[number], number)
-        else:
-            self._through(k.levels[number], number, i64(0), k.n, ())
-        for v in k.levels[number].folds:
-            k.note(v, b, self.each[v])
-
-    def store_scalars(self) -> None:
-        for v, out in zip(self.p.outputs, self.outs, strict=True):
-            if v in self.each:
-                write(self.t, self.each[v], self.p.dtype(v), out)
-
-    def _known(self, v: int, state: Value) -> None:
-        """A fold is done: round it to its dtype."""
-        f = self.k.folds[v]
-        self.each[v] = cast(self.t, f.monoid.finish([state]), f.acc, f.out)
-
-    def _scalars(self, level: int) -> None:
-        """Steps that give one value per row, once the folds below `level` are known."""
-        for v, (kind, at) in enumerate(zip(self.p.kinds, self.p.levels, strict=True)):
-            step = self.p.step(v)
-            if kind == "each" and at == level and isinstance(step, Map):
-                (self.each[v],) = emit(self.t, [step.rule], 1, self.k.leaf(self.each, 1))
-        self._spread()
-
-    def _spread(self) -> None:
-        for v, value in self.each.items():
-            if v not in self.spread:
-                self.spread[v] = self.t.splat(value, self.k.group)
-
-    def _reduce(self, level: Level, number: int) -> None:
-        """A level with folds: chunk by chunk."""
-        t, k = self.t, self.k
-        folds = [k.folds[v] for v in level.folds]
-        for f in folds:
-            f.total.set(f.monoid.neutral(1))
-        groups = LANES // k.group
-        with t.loop(0, k.n, CHUNK) as start:
-            stop = t.min(t.add(start, CHUNK), k.n)
-            for f in folds:
-                f.lanes.clear(groups)
-            self._through(level, number, start, stop, folds)
-            for f in folds:
-                joined = f.monoid.join([f.total.get()], f.lanes.finish(groups, start))
-                f.total.set(joined[0])
-        for v in level.folds:
-            self._known(v, k.folds[v].total.get())
-
-    def _through(
-        self, level: Level, number: int, start: Value, stop: Value, folds: Sequence[_Fold]
-    ) -> None:
-        """Elements start..stop-1 of the row."""
-        t, group = self.t, self.k.group
-        if level.work <= HEAVY_LEVEL:
-            done = t.add(start, t.op("and", t.sub(stop, start), i64(-LANES)))
-            with t.loop(start, done, LANES) as r:
-                for g in range(LANES // group):
-                    self._vector(level, number, t.add(r, g * group), None, g, {})
-            with t.when(t.lt(done, stop)):
-                self._to_stack(folds)
-                self._masked(level, number, done, stop)
-                self._from_stack(folds)
-            return
-        self._to_stack(folds)
-        whole = t.add(start, t.op("and", t.sub(stop, start), i64(-group)))
-        with t.loop(start, whole, group) as r:
-            self._vector(level, number, r, None, r, {})
-        self._masked(level, number, whole, stop)
-        self._from_stack(folds)
-
-    def _masked(self, level: Level, number: int, start: Value, stop: Value) -> None:
-        """What is left of a row, vector by vector."""
-        t, group = self.t, self.k.group
-        with t.loop(start, stop, group) as r:
-            self._vector(level, number, r, upto(t, t.sub(stop, r), group), r, {})
-
-    def _to_stack(self, folds: Sequence[_Fold]) -> None:
-        for f in folds:
-            for g, (slot,) in enumerate(f.lanes.slots):
-                write(self.t, slot.get(), f.acc, self._cell(f, i64(g * self.k.group)))
-
-    def _from_stack(self, folds: Sequence[_Fold]) -> None:
-        for f in folds:
-            for g, (slot,) in enumerate(f.lanes.slots):
-                slot.set(read(self.t, f.acc, self._cell(f, i64(g * self.k.group)), self.k.group))
-
-    def _cell(self, f: _Fold, lane: Value) -> Value:
-        return self.t.at(f.table, memory(f.acc), lane)
-
-    def _vector(
-        self, level: Level, number: int, at: Value, mask: Value | None, lanes: int | Value, env: Env
-    ) -> None:
-        """One vector of the row: compute, reduce, store. `lanes`: a group of the registers, or a place in the table."""
-        t, k, p = self.t, self.k, self.p
-        for v in level.folds:
-            f = k.folds[v]
-            value = cast(t, self._value(p.reads(v)[0], number, at, mask, env), f.value, f.acc)
-            if isinstance(lanes, int):
-                f.lanes.take(lanes, value, None, mask)
+def _rows(k: Kernel, mask: Value | None) -> None:
+    """All rows of all tasks; `mask` is given where a row is at most one vector."""
+    t, w, p = k.t, k.words, k.program
+    with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
+        low = t.mul(task, w["block"])
+        high = t.min(t.add(low, w["block"]), w["rows"])
+        with spans(t, low, high, k.axes, len(p.inputs)) as span:
+            if mask is not None:
+                with t.loop(0, span.length) as j:
+                    _row(k, span, j).short(mask)
             else:
-                cell = self._cell(f, t.op("and", lanes, i64(LANES - 1)))
-                if mask is not None:
-                    value = t.select(mask, value, f.lanes.starts[0])
-                state = [read(t, f.acc, cell, k.group)]
-                write(t, f.monoid.join(state, [value])[0], f.acc, cell)
-        for position in level.stores:
-            v = p.outputs[position]
-            d = p.dtype(v)
-            write(
-                t,
-                self._value(v, number, at, mask, env),
-                d,
-                t.at(self.outs[position], memory(d), at),
-                mask,
-            )
-        for v in level.keeps if self.kept is not None else ():
-            d = p.dtype(v)
-            write(t, self._value(v, number, at, mask, env), d, t.at(self.kept[v], memory(d), at))
-
-    def _value(self, v: int, number: int, at: Value, mask: Value | None, env: Env) -> Value:
-        """A vector of value `v`: known already, read, or computed here."""
-        if v in self.spread:
-            return self.spread[v]
-        if v in env:
-            return env[v]
-        t, k, step = self.t, self.k, self.p.step(v)
-        if step is None:
-            d = self.p.dtype(v)
-            base = k.inputs[v] if self.p.kinds[v] == "column" else self.bases[v]
-            env[v] = read(t, d, t.at(base, memory(d), at), k.group, mask)
-        elif self.kept is not None and v in self.kept and v not in k.levels[number].computes:
-            d = self.p.dtype(v)
-            env[v] = read(t, d, t.at(self.kept[v], memory(d), at), k.group)
-        else:
-            assert isinstance(step, Map)
-            for a in self.p.reads(v):
-                self._value(a, number, at, mask, env)
-            (env[v],) = emit(t, [step.rule], k.group, self.k.leaf(self.spread | env, k.group))
-        return env[v]
+                with t.loop(0, span.length, w["batch"]) as j:
+                    _batch(k, span, j, t.min(t.sub(span.length, j), w["batch"]))
 
 
-def _dtypes(spec: RowSpec) -> list[DType]:
-    """Everything that is computed with along the row."""
-    p = spec.program
-    wide = [v for v, kind in enumerate(p.kinds) if kind in ("row", "column")]
-    out = [p.dtype(v).compute for v in wide]
-    for v in wide:
-        step = p.step(v)
-        if isinstance(step, Map):
-            out += [n.dtype.compute for n in walk([step.rule]) if n.verb not in ("param", "const")]
-    for v, step in enumerate(p.steps, len(p.inputs)):
-        if isinstance(step, Fold):
-            out.append(accumulator(step.monoid, p.dtype(p.reads(v)[0]), step.dtype))
-    return out
+def _batch(k: Kernel, span: Span, first: Value, count: Value) -> None:
+    """Some rows, level by level."""
+    t, p = k.t, k.program
+    given = [v for v, (kind, _) in enumerate(p.inputs) if kind == "each"]
+    if given:
+        with t.loop(0, count) as b:
+            row = _row(k, span, t.add(first, b))
+            for v in given:
+                k.note(v, b, row.each[v])
+    _scalars(k, 0)
+    for number in range(len(k.levels)):
+        with t.loop(0, count) as b:
+            kept = {
+                v: t.at(base, memory(p.dtype(v)), t.mul(b, k.words["pitch"]))
+                for v, base in k.kept.items()
+            }
+            _row(k, span, t.add(first, b)).level(number, b, kept)
+        _scalars(k, number + 1)
+    if any(p.kinds[v] == "each" for v in p.outputs):
+        with t.loop(0, count) as b:
+            row = _row(k, span, t.add(first, b))
+            row.each |= {v: k.noted_at(v, b) for v in k.noted}
+            row.store_scalars()
+
+
+def _scalars(k: Kernel, level: int) -> None:
+    """Steps that give one value per row, once the folds below `level` are known: for all rows of
+    the batch at once.
+    """
+    t, p = k.t, k.program
+    known = {v: t.splat(value, BATCH) for v, value in k.once.items()}
+    for v, place in k.noted.items():
+        step, d = p.step(v), p.dtype(v)
+        if isinstance(step, Map) and p.levels[v] == level:
+            (known[v],) = emit(t, [step.rule], BATCH, k.leaf(known, BATCH))
+            write(t, known[v], d, place)
+        elif p.levels[v] <= level:
+            known[v] = read(t, d, place, BATCH)
+
+
+def _row(k: Kernel, span: Span, j: Value) -> Row:
+    t, p = k.t, k.program
+    row = t.add(span.first, j)
+    bases = [
+        t.at(base, memory(d), t.add(o, t.mul(j, s)))
+        for base, (_, d), o, s in zip(k.inputs, p.inputs, span.offsets, span.steps, strict=True)
+    ]
+    outs = [
+        t.at(base, memory(p.dtype(v)), t.mul(row, k.n) if k.wide(v) else row)
+        for base, v in zip(k.outputs, p.outputs, strict=True)
+    ]
+    each = dict(k.once)
+    for v, (kind, d) in enumerate(p.inputs):
+        if kind == "each":
+            each[v] = read(t, d, bases[v], 1)
+    return Row(k, bases, outs, each)

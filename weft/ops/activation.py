@@ -191,6 +191,7 @@ hardshrink = real(
     "hardshrink",
     lambda a, lambd: s.select((a >= -lambd) & (a <= lambd), a.like(0.0), a),
     lambda g, y, a, lambd: where(absolute(a) <= lambd, 0.0, g),
+    None,
     reference=lambda a, lambd: np.where(np.abs(a) <= lambd, 0, a),
     spans=((-3, 3), (0.2, 0.8)),
     doc="x where it is further from zero than lambd, else 0.",
@@ -208,6 +209,8 @@ softplus_scaled = real(
     "softplus_scaled",
     lambda a, beta, bound: s.select(a * beta > bound, a, m.softplus(a * beta) / beta),
     lambda g, y, a, beta, bound: where(a * beta > bound, g, g * sigmoid(a * beta)),
+    None,
+    None,
     reference=lambda a, beta, bound: np.where(
         a * beta > bound, a, np.logaddexp(a * beta, 0) / beta
     ),

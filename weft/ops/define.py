@@ -167,7 +167,7 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     call = Call(op, operand_types, attrs, inferred)
     types = inferred if isinstance(inferred, tuple) else (inferred,)
     loc = user_location()
-    inputs = tuple(_as_node(x) for x in xs)
+    inputs = tuple(as_node(x) for x in xs)
     node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
     nodes = [node]
     if isinstance(inferred, tuple):
@@ -177,7 +177,8 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return outs if isinstance(inferred, tuple) else outs[0]
 
 
-def _as_node(x: Any) -> Node:
+def as_node(x: Any) -> Node:
+    """The node that stands for a value in a graph: a constant where it has data."""
     if not isinstance(x, Value):
         return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
     if isinstance(x.data, Node):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from weft.ir import Function
-from weft.ops.define import Op, Type, Types, Value, constant, installed, placeholder, result
+from weft.ops.define import Op, Type, Types, Value, as_node, constant, installed, placeholder, result
 from weft.types import TensorType
 
 
@@ -16,7 +16,7 @@ def record(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dic
     xs = [placeholder(t, i) for i, t in enumerate(types)]  # type: ignore[arg-type]
     out = f(*xs, **attrs)
     outs = out if isinstance(out, tuple) else (out,)
-    return Function(name, tuple(x.data for x in xs), tuple(o.data for o in outs))  # type: ignore[misc]
+    return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))  # type: ignore[misc]
 
 
 def replay(f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda op: op) -> tuple[Any, ...]:

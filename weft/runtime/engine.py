@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -21,7 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from weft.buffer import Layout
-from weft.errors import AllocationError, DeviceError, DTypeError, IndexRangeError, NumericsError, WeftError
+from weft.errors import (
+    AllocationError,
+    DeviceError,
+    DTypeError,
+    IndexRangeError,
+    NumericsError,
+    WeftError,
+)
 from weft.runtime import kernels
 from weft.runtime.plan import KEEP_OUTPUT, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
@@ -70,7 +78,9 @@ class Engine:
         _check_interpreter()
         text = native_text(tensor, buffer, note)
         _check_symbols(text)
-        self.code = kernels.load(f"engine {blake2b(text.encode(), digest_size=16).hexdigest()}", lambda: text)
+        self.code = kernels.load(
+            f"engine {blake2b(text.encode(), digest_size=16).hexdigest()}", lambda: text
+        )
         self._defs: list[Any] = []
         given = {
             "tensor_type": tensor, "buffer_type": buffer, "note_type": note, "plan_type": Plan, "grad_mode": grad_mode,
@@ -87,7 +97,10 @@ class Engine:
         self.resume = self._function("resume", _METH_NOARGS)
         self.next_serial = self._function("next_serial", _METH_NOARGS)
         self._allocate = self._function("allocate", _METH_FASTCALL)
-        self._counts = [self._variable(n) for n in ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")]
+        self._counts = [
+            self._variable(n)
+            for n in ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
+        ]
         self.pool = Pool(self.code.address)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # never unloaded
 
@@ -104,23 +117,31 @@ class Engine:
     def _function(self, name: str, flags: int) -> Callable[..., Any]:
         definition = _PyMethodDef(name.encode(), self.code.address(name), flags, None)
         self._defs.append(definition)
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)(
-            ("PyCFunction_NewEx", ctypes.pythonapi)
-        )
+        new = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object
+        )(("PyCFunction_NewEx", ctypes.pythonapi))
         made: Callable[..., Any] = new(ctypes.addressof(definition), None, __name__)
         return made
 
     def _block_type(self) -> type:
         """The type of memory blocks: see native/memory.ll."""
         dealloc, doc, end = 52, 56, 0  # from CPython's typeslots.h, part of the stable ABI
-        about = ctypes.c_char_p(b"Memory of Weft's allocator. It is reused when the last buffer over it is gone.")
+        about = ctypes.c_char_p(
+            b"Memory of Weft's allocator. It is reused when the last buffer over it is gone."
+        )
         slots = (_PyType_Slot * 3)(
-            (dealloc, self.code.address("free_block")), (doc, ctypes.cast(about, ctypes.c_void_p)), (end, None)
+            (dealloc, self.code.address("free_block")),
+            (doc, ctypes.cast(about, ctypes.c_void_p)),
+            (end, None),
         )
         default, no_new, immutable = 1 << 18, 1 << 7, 1 << 8
-        spec = _PyType_Spec(f"{__name__}.Block".encode(), 64, 0, default | no_new | immutable, slots)
+        spec = _PyType_Spec(
+            f"{__name__}.Block".encode(), 64, 0, default | no_new | immutable, slots
+        )
         self._defs += [about, slots, spec]
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(("PyType_FromSpec", ctypes.pythonapi))
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(
+            ("PyType_FromSpec", ctypes.pythonapi)
+        )
         made: type = new(ctypes.addressof(spec))
         return made
 
@@ -142,7 +163,10 @@ def native_text(tensor: type, buffer: type, note: type) -> str:
         **{f"plan_slot_{n}": slot_offset(Plan, n) for n in ("address", "call", "layouts")},
         **{f"tensor_{n}": slot_offset(tensor, n) for n in ("data", "note", "leaf")},
         **{f"buffer_{n}": slot_offset(buffer, n) for n in ("layout", "address", "owner")},
-        **{f"note_{n}": slot_offset(note, n) for n in ("call", "parents", "saved", "output", "serial")},
+        **{
+            f"note_{n}": slot_offset(note, n)
+            for n in ("call", "parents", "saved", "output", "serial")
+        },
     }
     folder = Path(__file__).parent / "native"
     text = "\n".join((folder / f"{name}.ll").read_text() for name in SOURCES)
@@ -164,7 +188,7 @@ def slot_offset(cls: type, name: str) -> int:
 
 def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...]) -> object:
     """Raise what a failed launch means."""
-    place = str(getattr(plan, "call", None) or "launch")
+    place = getattr(getattr(plan and plan.call, "op", None), "name", "launch")
     if status == Status.INDEX:
         raise IndexRangeError(place, expected="indices within the axis", got=str(detail))
     if status == Status.MEMORY:
@@ -177,16 +201,27 @@ def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ..
     if status == Status.SCALAR:
         assert plan is not None
         dtype = DTYPES[plan.kind(detail) - 1]
-        raise NumericsError(place, expected=f"a number that {dtype.name} holds", got=repr(args[detail]))
+        raise NumericsError(
+            place, expected=f"a number that {dtype.name} holds", got=repr(args[detail])
+        )
     if status == Status.ARGUMENT:
-        raise DTypeError(place, expected=f"a tensor or number as argument {detail}", got=type(args[detail]).__name__)
+        raise DTypeError(
+            place,
+            expected=f"a tensor or number as argument {detail}",
+            got=type(args[detail]).__name__,
+        )
     if status == Status.INTERRUPTED:
         raise WeftError(place, expected="to finish", got="a fork in a signal handler during the op")
     raise WeftError(place, got=f"status {status} ({detail})")
 
 
 class _PyMethodDef(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
 class _PyType_Slot(ctypes.Structure):
@@ -216,17 +251,19 @@ def _check_symbols(text: str) -> None:
     names = re.findall(r"^declare .*@(\w+)\(|^@(\w+) = external", text, re.MULTILINE)
     missing = [f or v for f, v in names if not hasattr(ctypes.pythonapi, f or v)]
     if missing:
-        raise DeviceError("engine", expected="CPython 3.11 or later on Linux", got=f"no {', '.join(missing)}")
+        raise DeviceError(
+            "engine", expected="CPython 3.11 or later on Linux", got=f"no {', '.join(missing)}"
+        )
 
 
 def _memory() -> int:
-    """Bytes of memory this process may use."""
+    """Bytes of memory this process may use: the machine's, or its control group's."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return found
-    return min(found, int(limit)) if limit.isdecimal() else found
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError):
+            limit = Path("/sys/fs/cgroup", name).read_text().strip()
+            found = min(found, int(limit)) if limit.isdecimal() else found
+    return found
 
 
 def _huge_pages() -> bool:

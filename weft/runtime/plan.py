@@ -67,7 +67,9 @@ class Plan:
 
     __slots__ = ("address", "call", "layouts", "memory")
 
-    def __init__(self, memory: tuple[array[int], Any], call: Any, layouts: tuple[Layout, ...]) -> None:
+    def __init__(
+        self, memory: tuple[array[int], Any], call: Any, layouts: tuple[Layout, ...]
+    ) -> None:
         self.memory, self.call, self.layouts = memory, call, layouts
         self.address: int = memory[0].buffer_info()[0]
 
@@ -112,9 +114,16 @@ def make_plan(
         len(launch.params), 0, len(launch.phases), 0, -1, int(launch.heavy), 0, 0, int(differentiable),
         launch.worker_scratch,
     ]  # fmt: skip
-    tables = {Word.PARAMS: launch.params, Word.PHASES: phases, Word.KINDS: arg_kinds, Word.SIZES: sizes}
+    tables = {
+        Word.PARAMS: launch.params,
+        Word.PHASES: phases,
+        Word.KINDS: arg_kinds,
+        Word.SIZES: sizes,
+    }
     if len(launch.params) + 3 * len(arg_kinds) + 2 * len(sizes) > MAX_WORDS:
-        raise ShapeError("launch", expected=f"at most {MAX_WORDS // 4} operands", got=str(len(arg_kinds)))
+        raise ShapeError(
+            "launch", expected=f"at most {MAX_WORDS // 4} operands", got=str(len(arg_kinds))
+        )
     memory = array("q", words)
     starts = {}
     for name, table in tables.items():

@@ -51,7 +51,9 @@ class Pool:
         except TypeError:
             size = 0
         if isinstance(n, bool) or not 1 <= size <= MAX_THREADS:
-            raise ShapeError("set_num_threads", expected=f"an integer from 1 to {MAX_THREADS}", got=repr(n))
+            raise ShapeError(
+                "set_num_threads", expected=f"an integer from 1 to {MAX_THREADS}", got=repr(n)
+            )
         # threads that wait awake for a core another one needs only slow it down
         self._spin.value = SPIN_CYCLES if size <= _cores() else 0
         self._resize(size)
@@ -66,7 +68,9 @@ def default_size() -> int:
     if not said:
         return min(_cores(), MAX_THREADS)
     if not said.isdecimal() or not 1 <= int(said) <= MAX_THREADS:
-        raise DeviceError("WEFT_NUM_THREADS", expected=f"an integer from 1 to {MAX_THREADS}", got=repr(said))
+        raise DeviceError(
+            "WEFT_NUM_THREADS", expected=f"an integer from 1 to {MAX_THREADS}", got=repr(said)
+        )
     return int(said)
 
 

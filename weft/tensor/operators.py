@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.errors import DivisionError
 from weft.ops.define import Op, Value, installed
 
 _NUMBERS = (float, int, bool, np.generic, np.ndarray)
@@ -42,6 +43,18 @@ def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
         return op(a, b) if isinstance(a, _NUMBERS) else NotImplemented
 
     return _named(flipped if flip else method, op)
+
+
+def dividing(op: Op) -> Callable[[Any, Any], Any]:
+    """a op b, where integers by a literal zero are a mistake worth an error. (Zeros in a tensor give 0, as in NumPy.)"""
+    plain = binary(op)
+
+    def method(a: Any, b: Any) -> Any:
+        if b.__class__ is int and b == 0 and isinstance(a, Value) and not a.type.dtype.is_float:
+            raise DivisionError(op.name, expected="a divisor other than 0", got=f"{a.type} by 0")
+        return plain(a, b)
+
+    return _named(method, op)
 
 
 def _named(method: Callable[..., Any], op: Op) -> Callable[..., Any]:

@@ -15,11 +15,11 @@ from weft.autodiff.backward import backward
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.buffer.interchange import copy_from_numpy, to_numpy
-from weft.errors import CaptureError, DTypeError, GradError, ShapeError
+from weft.errors import CaptureError, DeviceError, DTypeError, GradError, ShapeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
 from weft.tensor import display, functions, indexing, shapes
-from weft.tensor.operators import binary, unary
+from weft.tensor.operators import binary, dividing, unary
 from weft.types import DType, as_dtype
 
 
@@ -170,8 +170,10 @@ class Tensor(Value):
 
     def to(self, target: Any) -> Tensor:
         """On another device ("cpu") or as another dtype."""
-        if isinstance(target, str) and target == "cpu":
+        if target == "cpu":
             return self
+        if isinstance(target, str) and target.split(":")[0] in ("cuda", "gpu", "mps", "xpu", "tpu"):
+            raise DeviceError("to()", expected='"cpu" or a dtype', got=repr(target), hint="Weft runs on the CPU")
         return functions.astype(self, target)
 
     def assign(self, value: Any) -> Tensor:
@@ -277,8 +279,8 @@ class Tensor(Value):
     __sub__, __rsub__ = binary(ew.subtract), binary(ew.subtract, flip=True)
     __mul__, __rmul__ = binary(ew.multiply), binary(ew.multiply, flip=True)
     __truediv__, __rtruediv__ = binary(ew.divide), binary(ew.divide, flip=True)
-    __floordiv__, __rfloordiv__ = binary(ew.floor_divide), binary(ew.floor_divide, flip=True)
-    __mod__, __rmod__ = binary(ew.remainder), binary(ew.remainder, flip=True)
+    __floordiv__, __rfloordiv__ = dividing(ew.floor_divide), binary(ew.floor_divide, flip=True)
+    __mod__, __rmod__ = dividing(ew.remainder), binary(ew.remainder, flip=True)
     __pow__, __rpow__ = binary(ew.pow), binary(ew.pow, flip=True)
     __matmul__ = functions.matmul
     __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)

@@ -68,8 +68,8 @@ _BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 def as_dtype(x: Any) -> DType:
     """The dtype that `x` names: a DType, a name, a NumPy dtype or scalar type, or Python's float, int, bool.
 
-    >>> as_dtype("f32"), as_dtype(np.int8), as_dtype(float)
-    (weft.float32, weft.int8, weft.float32)
+    >>> as_dtype("bfloat16"), as_dtype(np.int8), as_dtype(float)
+    (weft.bfloat16, weft.int8, weft.float32)
     """
     if isinstance(x, DType):
         return x
