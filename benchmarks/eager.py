@@ -96,7 +96,7 @@ def bandwidth() -> Iterator[Pair]:
     i, ti = wf.tensor(ids), torch.tensor(ids)
     yield "add 2048x1024", lambda: x + y, lambda: tx + ty
     yield "gelu 2048x1024", lambda: WF.gelu(x), lambda: TF.gelu(tx)
-    yield "softmax 2048x1024", lambda: WF.softmax(x, axis=-1), lambda: TF.softmax(tx, dim=-1)
+    yield "softmax 2048x1024", lambda: WF.softmax(x, dim=-1), lambda: TF.softmax(tx, dim=-1)
     yield (
         "layer_norm 2048x1024",
         lambda: WF.layer_norm(x, (1024,), g, g),

@@ -6,6 +6,7 @@ Run it with `make demo`. Every number is computed by kernels that Weft generates
 import argparse
 import math
 import time
+from itertools import pairwise
 
 import weft as wf
 
@@ -18,7 +19,7 @@ def spirals():
     t = wf.linspace(0.1, 1.0, POINTS)
     coordinates, labels = [], []
     for arm in range(ARMS):
-        angle = 5.0 * t + 2 * math.pi * arm / ARMS + 0.15 * wf.randn(POINTS)
+        angle = 7.0 * t + 2 * math.pi * arm / ARMS + 0.15 * wf.randn(POINTS)
         coordinates.append(wf.stack([t * wf.cos(angle), t * wf.sin(angle)], axis=1))
         labels.append(wf.full((POINTS,), arm, dtype=wf.int64))
     return wf.concat(coordinates), wf.concat(labels)
@@ -27,7 +28,7 @@ def spirals():
 def network(*sizes):
     """Weights and biases, to be learned."""
     layers = []
-    for n, m in zip(sizes, sizes[1:], strict=False):
+    for n, m in pairwise(sizes):
         layers += [wf.randn(n, m) / math.sqrt(n), wf.zeros((m,))]
     for p in layers:
         p.requires_grad = True
@@ -65,8 +66,10 @@ def train(layers, x, labels, steps, rate=0.01, b1=0.9, b2=0.99):
                 p.assign(p - rate * mean / (wf.sqrt(square) + 1e-8))
                 p.grad = None
         if step % (steps // 10) == 0:
-            spent = (time.perf_counter() - start) / step
-            print(f"step {step:4d}   loss {loss.item():.4f}   {spent * 1e3:.2f} ms a step")
+            now = time.perf_counter()
+            each = (now - start) * 1e3 / (steps // 10)
+            print(f"step {step:4d}   loss {loss.item():.4f}   {each:.2f} ms a step")
+            start = now
 
 
 def picture(layers, width=72, height=30):
@@ -81,7 +84,7 @@ def picture(layers, width=72, height=30):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="fewer steps")
-    steps = 100 if options.parse_args().quick else 600
+    steps = 50 if options.parse_args().quick else 400
     wf.manual_seed(0)
     x, labels = spirals()
     layers = network(2, 64, 64, ARMS)

@@ -1,4 +1,6 @@
-"""Runs an `at` rule on NumPy arrays of any strides, each in memory that ends (or begins) at an unreadable page."""
+"""Runs an `at` rule on NumPy arrays of any strides, each in memory that ends (or begins) at an
+unreadable page.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,15 @@ def place(x: np.ndarray, behind: bool, keep: list[Any]) -> tuple[Layout, int]:
 
 
 def run(
-    rule: Callable[..., Any], *xs: Any, shape: tuple[int, ...], dtype: Any,
-    attrs: dict[str, Any] | None = None, target: Target | None = None, behind: bool = True, split: int = 1,
-) -> np.ndarray:  # fmt: skip
+    rule: Callable[..., Any],
+    *xs: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    attrs: dict[str, Any] | None = None,
+    target: Target | None = None,
+    behind: bool = True,
+    split: int = 1,
+) -> np.ndarray:
     """The result of `rule` over arrays, and Python numbers passed in memory."""
     keep: list[Any] = []
     operands, addresses = [], []
@@ -62,5 +70,9 @@ def run(
         function = _KERNEL(compiled(phase.spec, target).address(phase.function))
         for lo in range(0, phase.tasks, split):
             assert function(frame.ctypes.data, lo, min(lo + split, phase.tasks), 0) == 0
-    result = g.bytes.view(out.type.dtype.np).reshape(shape) if out.type.size else np.empty(shape, out.type.dtype.np)
+    result = (
+        g.bytes.view(out.type.dtype.np).reshape(shape)
+        if out.type.size
+        else np.empty(shape, out.type.dtype.np)
+    )
     return np.array(result)

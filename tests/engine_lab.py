@@ -1,4 +1,4 @@
-"""An engine over stand-in classes, and kernels written by hand, to try the native call without any op."""
+"""An engine over stand-in classes and kernels written by hand: the native call without any op."""
 
 import ctypes
 import os
@@ -46,7 +46,10 @@ launch = engine.launch
 
 
 def each(operands, body, blocks=""):
-    """A kernel that runs `body` for every task %i; its operands are %p0, %p1, …; `blocks` are blocks more."""
+    """A kernel that runs `body` for every task %i; its operands are %p0, %p1, …
+
+    `blocks` are further blocks that the body may branch to.
+    """
     lines = ["define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {", "entry:"]
     for k in range(operands):
         lines += [
@@ -141,7 +144,7 @@ on:
 finished:""",
     "stopped:\nret i64 2",
 )
-# first phase: scratch[i] = i; second: out[i] = scratch[n - 1 - i], n the param; so the second must wait for the first
+# scratch[i] = i, then out[i] = scratch[n - 1 - i], n the param: the second must wait for the first
 _SCRATCH = "%s_at = getelementptr i64, ptr %frame, i64 2\n%scratch = load ptr, ptr %s_at\n"
 KERNELS["fill"] = each(
     1, _SCRATCH + "%at = getelementptr i64, ptr %scratch, i64 %i\nstore i64 %i, ptr %at"
@@ -159,13 +162,18 @@ KERNELS["turn"] = each(
   %to = getelementptr i64, ptr %p0, i64 %i
   store i64 %x, ptr %to""",
 )
-# each worker's 64 bytes of scratch hold the task it is at, for a while; another's writing there shows
+# each worker's 64 bytes of scratch hold the task it is at for a while: another's writing there shows
 KERNELS["slice"] = each(
     1,
     _SCRATCH
-    + "%mine = mul i64 %worker, 8\n%at = getelementptr i64, ptr %scratch, i64 %mine\nstore volatile i64 %i, ptr %at"
+    + """
+  %mine = mul i64 %worker, 8
+  %at = getelementptr i64, ptr %scratch, i64 %mine
+  store volatile i64 %i, ptr %at"""
     + _SPIN.format(before="body").replace("1000000", "20000")
-    + "%x = load volatile i64, ptr %at\n%to = getelementptr i64, ptr %p0, i64 %i\nstore i64 %x, ptr %to",
+    + "\n%x = load volatile i64, ptr %at"
+    + _OUT
+    + "store i64 %x, ptr %to",
 )
 
 _codes = {}
@@ -182,7 +190,7 @@ def layout(shape, dtype="f32"):
 
 
 def plan(*names, outs, kinds=(0, 0), tasks=None, grain=1, differentiable=True, call="op", **more):
-    """The plan of the kernels `names`, one phase each, with a task per element of the first result."""
+    """The plan of the kernels `names`, one phase each, a task per element of the first result."""
     n = outs[0].type.size if tasks is None else tasks
     made = Launch(tuple(outs), tuple(Phase(None, n, grain) for _ in names), **more)
     return make_plan(made, call, [function(name) for name in names], kinds, differentiable)
@@ -205,7 +213,6 @@ def run_script(text, **environment):
     """Run `text` in a new process that can import this."""
     here = Path(__file__).parent
     path = os.pathsep.join([str(here), str(here.parent)])
-    return subprocess.run(
-        [sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True,
-        text=True, timeout=60,
-    )  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": path, **environment}
+    command = [sys.executable, "-c", text]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)

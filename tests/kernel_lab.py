@@ -1,5 +1,5 @@
-"""Elementwise rules over `Scalar`s, compiled and run on NumPy arrays for any target: a vector body and
-a scalar tail, so both are tried.
+"""Elementwise rules over `Scalar`s, compiled and run on NumPy arrays for any target: a vector body
+and a scalar tail, so both are tried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3
 
 
 def function(name: str, rule: Rule, dtypes: Sequence[DType], lanes: int) -> tuple[Text, DType]:
-    """`name(frame, lo, hi, worker)`, which applies `rule` to elements lo..hi-1, and its result's dtype."""
+    """`name(frame, lo, hi, worker)`, which applies `rule` to elements lo..hi-1, and its result's
+    dtype.
+    """
     root = rule(*(s.input_(i, d) for i, d in enumerate(dtypes)))
     t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     frame, lo, hi = Value("ptr", "%frame"), Value("i64", "%lo"), Value("i64", "%hi")

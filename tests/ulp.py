@@ -29,7 +29,9 @@ def ulp(got: np.floating[Any], want: Any) -> float:
 
 
 def ulps(got: Array, want: Array) -> Array:
-    """The same for arrays of float32 and true values in float64, which may be infinite where float32 is."""
+    """The same for arrays of float32 and true values in float64, which may be infinite where
+    float32 is.
+    """
     size = np.abs(want)
     unit = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
     g = got.astype(np.float64)

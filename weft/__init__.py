@@ -146,6 +146,18 @@ from weft.tensor.manipulation import (
     stack as stack,
     tile as tile,
 )
+from weft.tensor.ordering import (
+    argsort as argsort,
+    count_nonzero as count_nonzero,
+    nonzero as nonzero,
+    searchsorted as searchsorted,
+    sort as sort,
+    topk as topk,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
 from weft.tensor.products import (
     einsum as einsum,
     matmul as matmul,
@@ -163,26 +175,18 @@ from weft.tensor.random import (
     randn as randn,
     set_rng_state as set_rng_state,
 )
-from weft.tensor.selection import (
-    argsort as argsort,
-    count_nonzero as count_nonzero,
+from weft.tensor.running import (
     cumulative_max as cumulative_max,
     cumulative_min as cumulative_min,
     cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
+)
+from weft.tensor.selection import (
     index_add as index_add,
-    nonzero as nonzero,
     scatter as scatter,
     scatter_add as scatter_add,
-    searchsorted as searchsorted,
-    sort as sort,
     take as take,
     take_along_axis as take_along_axis,
-    topk as topk,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
 )
 from weft.tensor.shapes import (
     broadcast_arrays as broadcast_arrays,

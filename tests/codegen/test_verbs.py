@@ -1,4 +1,6 @@
-"""Every verb, for every dtype it takes: NumPy's result, at every lane count, the same bits on every target."""
+"""Every verb, for every dtype it takes: NumPy's result, at every lane count, the same bits on every
+target.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,16 @@ FLOATS = [float64, float32]
 INTEGERS = [d for d in DTYPES if d.is_int]
 UINT = {64: np.uint64, 32: np.uint32, 16: np.uint16, 8: np.uint8}
 EDGES = [
-    0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, 127.5, 128, 255, 256, -129, 32767.5, 32768, 65504,
-    65519, 65520, 65521, 65535, 65536, 2.0**31, -(2.0**31), -(2.0**31) - 0.5, 2.0**32, 2.0**63, -(2.0**63), 2.0**64,
-    1.9e19, 1e20, -1e20, 1e-8, 6e-8, 3e-8, 2.98e-8, 1e-40, 1e-45, 3.39e38, 3.4e38, 1e300, -1e-310, 8388609.0,
+    0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, 127.5, 128, 255, 256, -129,
+    32767.5, 32768, 65504, 65519, 65520, 65521, 65535, 65536, 2.0**31, -(2.0**31),
+    -(2.0**31) - 0.5, 2.0**32, 2.0**63, -(2.0**63), 2.0**64,
+    1.9e19, 1e20, -1e20, 1e-8, 6e-8, 3e-8, 2.98e-8, 1e-40, 1e-45, 3.39e38, 3.4e38, 1e300, -1e-310,
+    8388609.0,
 ]  # fmt: skip
+
+
+def to(d: DType) -> Callable[[s.Scalar], s.Scalar]:
+    return lambda v: v.cast(d)
 
 
 @pytest.fixture(autouse=True)
@@ -73,10 +81,21 @@ def same(got: Array, want: Array) -> Array:
     return (np.isnan(g) & np.isnan(w)) | ((g == w) & (np.signbit(g) == np.signbit(w)))
 
 
-def check(cases: dict[str, tuple[Any, ...]], wants: dict[str, tuple[tuple[Array, ...], Array]]) -> None:
-    """Compile `cases` for each target and lane count; compare with NumPy, and the bits with each other."""
+def check(
+    cases: dict[str, tuple[Any, ...]], wants: dict[str, tuple[tuple[Array, ...], Array]]
+) -> None:
+    """Compile `cases` for each target and lane count; compare with NumPy, and the bits with each
+    other.
+    """
     bits: dict[str, set[bytes]] = {k: set() for k in cases}
-    for target, lanes in [("host", 1), ("host", 8), ("host", 16), ("host", 64), ("avx2", 16), ("sse2", 16)]:
+    for target, lanes in [
+        ("host", 1),
+        ("host", 8),
+        ("host", 16),
+        ("host", 64),
+        ("avx2", 16),
+        ("sse2", 16),
+    ]:
         rules = Rules(cases, TARGETS[target], lanes)
         for name, (args, want) in wants.items():
             got = rules(name, *args)
@@ -114,7 +133,9 @@ def fma_oracle(a: Array, b: Array, c: Array) -> Array:
 
 
 def nearest(x: Any, dtype: Any) -> float:
-    """A rational, not 0, rounded to nearest even in a float dtype (as a float64, which may not hold it: then infinite)."""
+    """A rational, not 0, rounded to nearest even in a float dtype (as a float64, which may not hold
+    it: then infinite).
+    """
     digits, least = {np.float64: (53, -1074), np.float32: (24, -149)}.get(dtype.type, (8, -133))
     top = abs(x).numerator.bit_length() - abs(x).denominator.bit_length()
     top -= abs(x) < 2**top if top >= 0 else abs(x) * 2**-top < 1
@@ -149,7 +170,10 @@ FLOAT_VERBS: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
     "isnan": (1, s.isnan, np.isnan),
 }
 INTEGER_VERBS: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
-    **{k: FLOAT_VERBS[k] for k in ("add", "sub", "mul", "neg", "abs", "min", "max", "lt", "le", "eq", "ne")},
+    **{
+        k: FLOAT_VERBS[k]
+        for k in ("add", "sub", "mul", "neg", "abs", "min", "max", "lt", "le", "eq", "ne")
+    },
     "floordiv": (2, lambda a, b: a // b, np.floor_divide),
     "mod": (2, lambda a, b: a % b, np.remainder),
     "mulhi": (2, s.mulhi, numpy_mulhi),
@@ -161,7 +185,10 @@ INTEGER_VERBS: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
     "not": (1, lambda a: ~a, np.invert),
     "select": (2, lambda a, b: s.select(a < b, a, b), lambda a, b: np.where(a < b, a, b)),
 }
-BOOL_VERBS = {k: INTEGER_VERBS[k] for k in ("and", "or", "xor", "not", "eq", "ne", "lt", "le", "min", "max", "select")}
+BOOL_VERBS = {
+    k: INTEGER_VERBS[k]
+    for k in ("and", "or", "xor", "not", "eq", "ne", "lt", "le", "min", "max", "select")
+}
 
 
 def check_verbs(verbs: dict[str, tuple[int, Any, Any]], d: DType) -> None:
@@ -194,15 +221,22 @@ def test_bool_verbs() -> None:
 def test_fma_rounds_once(d: DType) -> None:
     a, b = pairs(d)
     rng = np.random.default_rng(2)
-    near = (-(a.astype(np.float64) * b.astype(np.float64)) * (1 + rng.integers(-2, 3, a.size) * 2.0**-23)).astype(d.np)
-    c = np.where(rng.integers(0, 2, a.size) == 0, near, values(d, seed=3)[rng.integers(0, 900, a.size)])
+    near = (
+        -(a.astype(np.float64) * b.astype(np.float64))
+        * (1 + rng.integers(-2, 3, a.size) * 2.0**-23)
+    ).astype(d.np)
+    c = np.where(
+        rng.integers(0, 2, a.size) == 0, near, values(d, seed=3)[rng.integers(0, 900, a.size)]
+    )
     check({"fma": (s.fma, d, d, d)}, {"fma": ((a, b, c), fma_oracle(a, b, c))})
 
 
 def cast_oracle(x: Array, source: DType, to: DType) -> Array:
     """NumPy's cast, except where it depends on the length of the array or rounds twice."""
     if to is bfloat16 and (source is float64 or (source.is_int and source.bits >= 32)):
-        exact = [v if not np.isfinite(v) or v == 0 else nearest(Fraction(v), to.np) for v in x.tolist()]
+        exact = [
+            v if not np.isfinite(v) or v == 0 else nearest(Fraction(v), to.np) for v in x.tolist()
+        ]
         return np.array(exact, np.float64).astype(np.float32).astype(to.np)
     if to is uint32 and source.is_float:
         return x.astype(np.float64).astype(np.int64).astype(np.uint32)
@@ -213,7 +247,7 @@ def cast_oracle(x: Array, source: DType, to: DType) -> Array:
 def test_casts(source: DType) -> None:
     x = values(source)
     targets = [d for d in DTYPES if d is not source]
-    cases = {d.short: ((lambda to: lambda v: v.cast(to))(d), source) for d in targets}
+    cases = {d.short: (to(d), source) for d in targets}
     check(cases, {d.short: ((x,), cast_oracle(x, source, d)) for d in targets})
 
 
@@ -223,7 +257,13 @@ def test_all_half_floats_survive_float32() -> None:
     for d in (float16, bfloat16):
         x = bits.view(d.np)
         for target in TARGETS.values():
-            rules = Rules({"up": (lambda v: v.cast(float32), d), "round": (lambda v: v.cast(float32).cast(d), d)}, target)
+            rules = Rules(
+                {
+                    "up": (lambda v: v.cast(float32), d),
+                    "round": (lambda v, d=d: v.cast(float32).cast(d), d),
+                },
+                target,
+            )
             up = rules("up", x)
             assert same(up, x.astype(np.float32)).all()
             kept = rules("round", x)
@@ -235,7 +275,7 @@ def test_all_half_floats_survive_float32() -> None:
 @pytest.mark.tiny
 def test_a_cast_of_a_wide_float_rounds_once() -> None:
     x = np.array([1 + 2**-11 + 2**-40, 1 + 2**-8 + 2**-40, 65520 - 2**-30, 2**-25 + 2**-70])
-    rules = Rules({d.short: ((lambda to: lambda v: v.cast(to))(d), float64) for d in (float16, bfloat16)})
+    rules = Rules({d.short: (to(d), float64) for d in (float16, bfloat16)})
     assert rules("f16", x).astype(float).tolist() == [1 + 2**-10, 1 + 2**-8, 65504.0, 2**-24]
     assert rules("bf16", x).astype(float)[:2].tolist() == [1.0, 1 + 2**-7]
 
@@ -243,7 +283,12 @@ def test_a_cast_of_a_wide_float_rounds_once() -> None:
 @pytest.mark.tiny
 def test_bits_of_a_float() -> None:
     x = values(float64)
-    rules = Rules({"there": (lambda v: v.bitcast(int64), float64), "back": (lambda v: v.bitcast(uint64).bitcast(float64), float64)})
+    rules = Rules(
+        {
+            "there": (lambda v: v.bitcast(int64), float64),
+            "back": (lambda v: v.bitcast(uint64).bitcast(float64), float64),
+        }
+    )
     assert np.array_equal(rules("there", x), x.view(np.int64))
     assert np.array_equal(rules("back", x).view(np.int64), x.view(np.int64))
 
@@ -253,7 +298,9 @@ def test_division_where_machines_trap() -> None:
     least = np.iinfo(np.int32).min
     a = np.array([least, least, 7, -7, 7, 0] * 6, np.int32)
     b = np.array([-1, 0, 0, 2, -2, 0] * 6, np.int32)
-    rules = Rules({"div": (lambda x, y: x // y, "i32", "i32"), "mod": (lambda x, y: x % y, "i32", "i32")})
+    rules = Rules(
+        {"div": (lambda x, y: x // y, "i32", "i32"), "mod": (lambda x, y: x % y, "i32", "i32")}
+    )
     assert rules("div", a, b)[:6].tolist() == [least, 0, 0, -4, -4, 0]
     assert rules("mod", a, b)[:6].tolist() == [0, 0, 0, 1, -1, 0]
 

@@ -107,8 +107,10 @@ def converted(number, dtype):
     return np.frombuffer(word.to_bytes(8, "little")[: d.itemsize], d)[0]
 
 
-FLOATS = [0.0, -0.0, 1.5, -2.0, 1e-45, 5e-8, 2.98e-8, 6e-5, 65504.0, 65519.99, 65520.0, 1e39, 3.39e38, 1e-310, -1.0,
-          1e300, -1e300, 9.2e-41, 4.6e-41, math.inf, -math.inf, math.nan]  # fmt: skip
+FLOATS = [
+    0.0, -0.0, 1.5, -2.0, -1.0, 1e-45, 5e-8, 2.98e-8, 6e-5, 9.2e-41, 4.6e-41, 65504.0, 65519.99,
+    65520.0, 1e39, 3.39e38, 1e-310, 1e300, -1e300, math.inf, -math.inf, math.nan,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
@@ -323,8 +325,9 @@ def test_references_are_exact():
     scratch = plan("add", outs=[F4], scratch=1000, worker_scratch=64)
     heavy = plan("add", outs=[F4], heavy=True)
     calls = [
-        (add, bare, bare), (add, x, y), (view, x), (view, bare), (many, x, y), (number, x, half), (small, 1000),
-        (bad, x), (add, x), (add, x, None), (unresolved, x, y), (scratch, x, y), (heavy, x, y), (None,),
+        (add, bare, bare), (add, x, y), (view, x), (view, bare), (many, x, y), (number, x, half),
+        (small, 1000), (bad, x), (add, x), (add, x, None), (unresolved, x, y), (scratch, x, y),
+        (heavy, x, y), (None,),
     ]  # fmt: skip
 
     def run(n):
@@ -335,10 +338,11 @@ def test_references_are_exact():
                 except (WeftError, KeyError, TypeError):
                     lab.errors.clear()
 
-    watched = [
-        *(o for t in (x, y, bare) for o in (t, t.data, t.note, t.data.owner, t.data.address)), F4, Tensor, Buffer, Note,
-        *(o for c in calls if c[0] for o in (c[0], c[0].layouts, c[0].address)), half, type(launch(add, x, y).data.owner),
-    ]  # fmt: skip
+    watched = [F4, Tensor, Buffer, Note, half, type(launch(add, x, y).data.owner)]
+    for t in (x, y, bare):
+        watched += [t, t.data, t.note, t.data.owner, t.data.address]
+    for p, *_ in calls[:-1]:
+        watched += [p, p.layouts, p.address]
     run(3)
     gc.collect()
     before = [sys.getrefcount(o) for o in watched], engine.memory_stats().used
@@ -348,7 +352,7 @@ def test_references_are_exact():
 
 
 def test_garbage_collection_in_the_middle_may_do_anything():
-    """Collections run finalizers while the engine makes objects; one rebinds the launch's own input."""
+    """Making objects may run finalizers; this one rebinds the launch's own input."""
     x, p = noted(X), plan("add", outs=[F4])
     p.keep = KEEP_OUTPUT | 0b11
 

@@ -241,31 +241,83 @@ def test_fork_while_others_compile(disk):
 
 FORBID = """
 import ctypes, sys
-from weft.codegen import jit
-from weft.errors import DeviceError
-from weft.runtime import kernels
-if sys.argv[1] == "late":
-    jit.Code(jit.compile_object("define i64 @kernel() { ret i64 1 }"))
-if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN
-    print("skip")
-else:
-    try:
-        kernels.load("a kernel", lambda: "define i64 @kernel() { ret i64 1 }")
-    except DeviceError as e:
-        print(e)
+def forbid():
+    if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN
+        sys.exit(77)
+if sys.argv[1] == "from the start":
+    forbid()
+import weft as wf
+x = wf.tensor([1.0, 2.0])
+if sys.argv[1] == "after use":
+    x + x
+    forbid()
+try:
+    x * x
+except wf.errors.DeviceError as e:
+    print(e)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_MDWE")
-@pytest.mark.parametrize("when", ["early", "late"])
-def test_where_jit_is_forbidden_the_error_says_what_to_do(when):
-    done = subprocess.run(
-        [sys.executable, "-c", FORBID, when], capture_output=True, text=True, timeout=60
+def python(script, *args, cache=None):
+    env = {**os.environ, "WEFT_CACHE_DIR": str(cache)} if cache else None
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", script, *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    if done.stdout == "skip\n":
-        pytest.skip("the kernel has no PR_SET_MDWE")
-    assert "forbids JIT compilation" in done.stdout and "MemoryDenyWriteExecute=no" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_MDWE")
+@pytest.mark.parametrize("when", ["from the start", "after use"])
+def test_where_jit_is_forbidden_the_error_says_what_to_do(when):
+    child = python(FORBID, when)
+    out, err = child.communicate(timeout=60)
+    if child.returncode == 77:
+        pytest.skip("the system has no PR_SET_MDWE")
+    assert (child.returncode, err) == (0, "")
+    assert "forbids JIT compilation" in out and "MemoryDenyWriteExecute=no" in out
+
+
+WORK = """
+import weft as wf
+x = wf.linspace(-3.0, 3.0, 1000).reshape(10, 100)
+y = wf.tanh(x) * x + wf.exp(-x)
+print(y.sum().item().hex(), y.max(axis=1).tolist()[:2], (x @ x.T)[3, 4].item().hex())
+"""
+
+
+def test_eight_processes_start_on_one_empty_cache(tmp_path):
+    children = [python(WORK, cache=tmp_path / "cache") for _ in range(8)]
+    said = {child.communicate(timeout=120) for child in children}
+    assert len(said) == 1
+    ((out, err),) = said
+    assert out and not err
+
+
+@pytest.mark.parametrize("what", ["damaged", "cut", "given to all", "gone"])
+def test_a_spoiled_cache_changes_nothing(tmp_path, what):
+    cache = tmp_path / "cache"
+    want = python(WORK, cache=cache).communicate(timeout=60)
+    entries = sorted(cache.iterdir())
+    assert len(entries) > 5 and not want[1]
+    for n, entry in enumerate(entries):
+        data = bytearray(entry.read_bytes())
+        match what:
+            case "damaged":
+                data[37 * n % len(data)] ^= 1 << n % 8
+                entry.write_bytes(data)
+            case "cut":
+                entry.write_bytes(data[: len(data) // 2])
+            case "given to all":
+                entry.chmod(0o666)
+    if what == "gone":
+        for entry in entries:
+            entry.unlink()
+        cache.rmdir()
+        cache.write_text("a file where the directory was")
+    assert python(WORK, cache=cache).communicate(timeout=60) == want
 
 
 def imported(path):

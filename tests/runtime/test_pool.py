@@ -139,29 +139,29 @@ def test_many_threads_launch_at_once():
     assert not wrong and sizes > 10
 
 
-def test_an_input_rebound_during_the_launch_stays_alive():
-    """Without the GIL another thread may drop a tensor's buffer, whose memory is then used for the next result."""
+@pytest.mark.parametrize("repeat", range(3))
+def test_an_input_rebound_during_the_launch_stays_alive(repeat):
+    """Another thread may drop a tensor's buffer meanwhile; its memory is then used anew."""
     engine.pool.resize(2)
     copy, zeros = plan("add", outs=[layout((N,))]), tensor(np.zeros(N, np.float32))
     phases = Launch((layout((N,)),), (Phase(None, 100), Phase(None, N, 1024)), heavy=True)
     slow = make_plan(phases, "op", [lab.function("spin"), lab.function("add")], (0, 0), True)
-    for _ in range(5):
-        x = Tensor(launch(copy, tensor(A), zeros).data)
-        others = []
+    x = Tensor(launch(copy, tensor(A), zeros).data)
+    others = []
+    before = engine.memory_stats().used
 
-        def rebind(x=x, others=others):
-            while engine.memory_stats().used <= before:  # until the launch has its result's memory
-                time.sleep(0.001)
-            x.data = zeros.data
-            others.extend(launch(copy, tensor(B), zeros) for _ in range(10))
+    def rebind():
+        while engine.memory_stats().used <= before:  # until the launch has its result's memory
+            time.sleep(0.001)
+        x.data = zeros.data
+        others.extend(launch(copy, tensor(B), zeros) for _ in range(10))
 
-        before = engine.memory_stats().used
-        thread = threading.Thread(target=rebind)
-        thread.start()
-        result = launch(slow, x, zeros)
-        thread.join()
-        assert x.data is zeros.data
-        assert numpy(result).tobytes() == A.tobytes()
+    thread = threading.Thread(target=rebind)
+    thread.start()
+    result = launch(slow, x, zeros)
+    thread.join()
+    assert x.data is zeros.data
+    assert numpy(result).tobytes() == A.tobytes()
 
 
 def test_sizes():

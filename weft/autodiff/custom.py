@@ -163,7 +163,7 @@ def body_vjp(name: str, body: Fn) -> Fn:
         count = len(gs)
         if count not in made:
             said = f"{name}_vjp{count}" if count > 1 else f"{name}_vjp"
-            made[count] = later.composite(said)(functools.partial(run, count))
+            made[count] = later.composite(said)(lambda *values, **attrs: run(count, *values, **attrs))
         out = made[count](*gs, *xs, **attrs)
         cotangents = iter(out if isinstance(out, tuple) else (out,))
         return tuple(next(cotangents) if x.type.dtype.is_float else None for x in xs)

@@ -1,6 +1,7 @@
 """DLPack without a copy: memory of other frameworks as a Buffer.
 
-https://dmlc.github.io/dlpack/latest/c_api.html. The producer's memory lives until the last Buffer on it is gone.
+https://dmlc.github.io/dlpack/latest/c_api.html. The producer's memory lives until the last Buffer
+on it is gone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from weft.types.dtype import bfloat16, bool_
 
 _CPU = 1
 _NEWEST = (1, 0)
-_BY_CODE = {(2 if d.is_float else 6 if d is bool_ else 0 if d.kind == "i" else 1, d.bits): d for d in DTYPES if d is not bfloat16}
+_BY_CODE = {
+    (2 if d.is_float else 6 if d is bool_ else 0 if d.kind == "i" else 1, d.bits): d
+    for d in DTYPES
+    if d is not bfloat16
+}
 _BY_CODE[4, 16] = bfloat16
 
 
@@ -26,10 +31,15 @@ class _DataType(ctypes.Structure):
 
 class _Tensor(ctypes.Structure):
     _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
-        ("dtype", _DataType), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
+    ]
 
 
 class _Managed(ctypes.Structure):
@@ -38,12 +48,19 @@ class _Managed(ctypes.Structure):
 
 class _Versioned(ctypes.Structure):
     _fields_ = [
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64), ("tensor", _Tensor),
-    ]  # fmt: skip
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
 
 
-_KINDS = ((b"dltensor_versioned", b"used_dltensor_versioned", _Versioned), (b"dltensor", b"used_dltensor", _Managed))
+_KINDS = (
+    (b"dltensor_versioned", b"used_dltensor_versioned", _Versioned),
+    (b"dltensor", b"used_dltensor", _Managed),
+)
 _DELETER = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _api = ctypes.pythonapi
 _api.PyCapsule_IsValid.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -71,7 +88,12 @@ def from_dlpack(x: Any) -> Buffer:
         raise DTypeError("from_dlpack", expected="an object with __dlpack__", got=type(x).__name__)
     device = tuple(x.__dlpack_device__())
     if device[0] != _CPU:
-        raise DeviceError("from_dlpack", expected="memory of the CPU", got=f"DLPack device {device}", hint="copy it there first")
+        raise DeviceError(
+            "from_dlpack",
+            expected="memory of the CPU",
+            got=f"DLPack device {device}",
+            hint="copy it there first",
+        )
     try:
         capsule = x.__dlpack__(max_version=_NEWEST)
     except TypeError:  # a producer from before versions

@@ -1,11 +1,14 @@
-"""Kernels of index functions: see `weft.schedule.at` for what they compute and the order of their params.
+"""Kernels of index functions: see `weft.schedule.at` for what they compute and the order of their
+params.
 
-A row of the result is walked along its last index j. What does not depend on j is computed once a row. Conditions that
-compare j with something fixed (the edges of a padding, a diagonal) cut the row into segments in which they are constant;
-within a segment indices are linear in j, so that a load is a vector load where its step is 1. A rule that is beyond that
-(it divides j, or looks j up) is computed one element at a time.
+A row of the result is walked along its last index j. What does not depend on j is computed once a
+row. Conditions that compare j with something fixed (the edges of a padding, a diagonal) cut the row
+into segments in which they are constant; within a segment indices are linear in j, so that a load
+is a vector load where its step is 1. A rule that is beyond that (it divides j, or looks j up) is
+computed one element at a time.
 
-A guarded load reads from stack memory instead of the operand where its guard does not hold: no branch, no stray access.
+A guarded load reads from stack memory instead of the operand where its guard does not hold: no
+branch, no stray access.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ class _At:
         self.block, self.per_row, self.piece, self.rows = (next(words) for _ in range(4))
         self.sizes = [next(words) for _ in range(spec.rank)]
         self.strides = [[next(words) for _ in range(rank)] for rank in spec.ranks]
-        self.nothing = t.scratch("i8", 512)  # what a guarded load reads where its guard does not hold
+        self.nothing = t.scratch(
+            "i8", 512
+        )  # what a guarded load reads where its guard does not hold
         self.levels = Levels(spec.root, spec.rank - 1)
         self.slots: dict[int, Value] = {}
         self.index: list[Value] = []
@@ -55,7 +60,11 @@ class _At:
             place = self._unravel(first)
             with t.loop(first, t.min(t.add(first, self.block), self.rows)) as row:
                 self.index = [v.get() for v in place]
-                self._row(t.at(self.out, memory(self.spec.root.dtype), t.mul(row, self.sizes[-1])), begin, end)
+                self._row(
+                    t.at(self.out, memory(self.spec.root.dtype), t.mul(row, self.sizes[-1])),
+                    begin,
+                    end,
+                )
                 self._advance(place)
         t.ret()
         return t
@@ -102,7 +111,11 @@ class _At:
 
         def body(vectors: bool) -> None:
             def one(i: Value, w: int) -> None:
-                leaf = self._leaf(i, w, lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, vectors))
+                leaf = self._leaf(
+                    i,
+                    w,
+                    lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, vectors),
+                )
                 (value,) = emit(t, [levels.root], w, leaf)
                 t.write(self.spec.root.dtype, value, out, i, w)
 
@@ -125,7 +138,9 @@ class _At:
         return None
 
     def _computed(self, out: Value, begin: Value, end: Value, lanes: int) -> None:
-        """A segment that reads nothing: long rules (random numbers) are written once, the last vector through the stack."""
+        """A segment that reads nothing: long rules (random numbers) are written once, the last
+        vector through the stack.
+        """
         t, d = self.t, self.spec.root.dtype
         stage = t.scratch(memory(d, lanes))
         with t.loop(begin, end, lanes) as i:
@@ -149,7 +164,9 @@ class _At:
         for (slot, _), v in zip(nodes, emit(self.t, [n for _, n in nodes], 1, leaf), strict=True):
             self.slots[slot] = v
 
-    def _leaf(self, j: Value | None, lanes: int = 1, stream: Callable[[int], Value] | None = None) -> Leaf:
+    def _leaf(
+        self, j: Value | None, lanes: int = 1, stream: Callable[[int], Value] | None = None
+    ) -> Leaf:
         t = self.t
 
         def leaf(n: Scalar, args: list[Value]) -> Value:
@@ -188,7 +205,14 @@ class _At:
         origin = t.at(self.x[s.node.value], memory(s.node.dtype), start)
         return origin, step, None if s.guard is None else self.slots[s.guard]
 
-    def _read(self, stream: tuple[Value, Value, Value | None], d: DType, i: Value, lanes: int, vectors: bool) -> Value:
+    def _read(
+        self,
+        stream: tuple[Value, Value, Value | None],
+        d: DType,
+        i: Value,
+        lanes: int,
+        vectors: bool,
+    ) -> Value:
         t, (origin, step, guard) = self.t, stream
         m = memory(d)
         here = t.at(origin, m, i if vectors else t.mul(i, step))

@@ -1,8 +1,10 @@
-"""How often each part of an index function has to be computed: once a row, once a segment of it, or at every index.
+"""How often each part of an index function has to be computed: once a row, once a segment of it, or
+at every index.
 
-Let j be the last index. A comparison of values linear in j, with coefficients known now that differ by 1 at most, changes
-at one place in the row; such places are the breaks between segments, and the comparison is constant within one. A value
-linear in j within a segment is base + step * j with both of them constant there.
+Let j be the last index. A comparison of values linear in j, with coefficients known now that differ
+by 1 at most, changes at one place in the row; such places are the breaks between segments, and the
+comparison is constant within one. A value linear in j within a segment is base + step * j with both
+of them constant there.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ class Linear(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A load whose place is linear in j: slots of its place at j = 0, of its step and of its guard."""
+    """A load whose place is linear in j: slots of its place at j = 0, its step and its guard."""
 
     node: Scalar
     start: int
@@ -40,7 +42,9 @@ def _number(n: int) -> Scalar:
 
 
 class Levels:
-    """The expression taken apart. `root` is what is left for every index: its leaves are slots and streams."""
+    """The expression taken apart. `root` is what is left for every index: its leaves are slots and
+    streams.
+    """
 
     def __init__(self, root: Scalar, axis: int) -> None:
         self.axis = axis
@@ -61,15 +65,24 @@ class Levels:
         self.breaks = [self._cut(b) for b in {text(b): b for b in self.breaks}.values()]
 
     def _fits(self, n: Scalar) -> bool:
-        """Whether a node can be had in vectors: linear places of loads, conditions constant in a segment."""
+        """Whether a node can be had in vectors: linear places of loads, conditions constant in a
+        segment.
+        """
         self._note(n)
         if n.verb == "load" and self.level(n) == INNER:
-            return all(self.as_linear(a) is not None if a.dtype is int64 else self.level(a) < INNER for a in n.args)
+            return all(
+                self.as_linear(a) is not None if a.dtype is int64 else self.level(a) < INNER
+                for a in n.args
+            )
         # division of wide integers is done one by one anyway
         return not (n.verb in ("floordiv", "mod") and self.level(n) == INNER)
 
     def _note(self, n: Scalar) -> None:
-        if n.verb in _COMPARE and n.args[0].dtype is int64 and max(map(self.level, n.args)) == INNER:
+        if (
+            n.verb in _COMPARE
+            and n.args[0].dtype is int64
+            and max(map(self.level, n.args)) == INNER
+        ):
             a, b = map(self.as_linear, n.args)
             if a is None or b is None or a.known is None or b.known is None:
                 return
@@ -82,7 +95,9 @@ class Levels:
                 d = a.base - b.base
                 zero = -d if slope == 1 else d  # where a == b
                 strict = (n.verb == "lt") == (slope == 1)
-                places = [zero, zero + 1] if n.verb in ("eq", "ne") else [zero if strict else zero + 1]
+                places = (
+                    [zero, zero + 1] if n.verb in ("eq", "ne") else [zero if strict else zero + 1]
+                )
                 self.breaks += places
                 self._alive += places
 
@@ -129,7 +144,9 @@ class Levels:
                 return None
             factor = b.base.value if b.base.verb == "const" else None
             known = None if a.known is None or factor is None else a.known * factor
-            return Linear(a.base * b.base, a.step * b.base if known is None else _number(known), known)
+            return Linear(
+                a.base * b.base, a.step * b.base if known is None else _number(known), known
+            )
         sign = 1 if n.verb == "add" else -1
         known = None if a.known is None or b.known is None else a.known + sign * b.known
         base = a.base + b.base if sign == 1 else a.base - b.base
@@ -164,7 +181,9 @@ class Levels:
         return number
 
     def _leaf_of(self, n: Scalar) -> Scalar | None:
-        """A leaf that stands for a value computed further out; literals and parameters stay as they are."""
+        """A leaf that stands for a value computed further out; literals and parameters stay as they
+        are.
+        """
         if n.verb == "const" or (n.verb == "param" and isinstance(n.value, int)):
             return None
         return Scalar("input", (), n.dtype, ("slot", self._slot(n)))
@@ -188,7 +207,7 @@ class Levels:
             assert part is not None
             start, step = start + part.base * stride, step + part.step * stride
         self._alive += [start, step]
-        held = [self._slot(s) for s in (start, step)]
+        held = self._slot(start), self._slot(step)
         same = next((k for k, s in enumerate(self.streams) if s.node is n), None)
         if same is None:
             self.streams.append(Stream(n, *held, None if guard is None else self._slot(guard)))

@@ -1,9 +1,9 @@
-"""Conversion between dtypes. Every one rounds once; where C leaves the result open, it is NumPy's on
-x86-64.
+"""Conversion between dtypes. Every one rounds once; where C leaves the result open, it is NumPy's
+on x86-64.
 
-NumPy's array casts to uint32 depend on the length of the array where the value is out of range; here
-they are what its scalar loop gives, the value modulo 2**32. ml_dtypes rounds float64, int32 and int64
-twice on the way to bfloat16; here they round once.
+NumPy's array casts to uint32 depend on the length of the array where the value is out of range;
+here they are what its scalar loop gives, the value modulo 2**32. ml_dtypes rounds float64, int32
+and int64 twice on the way to bfloat16; here they round once.
 """
 
 from __future__ import annotations

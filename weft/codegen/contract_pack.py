@@ -10,14 +10,12 @@ that are neighbours. Nothing but the elements named is read. Lanes behind the la
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import arg, call, function, get, put, rem, walk
 from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
-
-#: bytes ahead of what is read that are fetched: many rows are read at once, more than the machine foresees by itself
-AHEAD = 512
 
 COMMON = {"out": "ptr", "row": "i64", "source": "ptr", "lanes": "ptr", "count": "i64", "depths": "ptr", "steps": "i64"}
 
@@ -35,12 +33,6 @@ def low_bits(t: Text, n: Value) -> Value:
 def as_mask(t: Text, bits: Value, lanes: int) -> Value:
     cut = t.convert("trunc", bits, f"i{lanes}")
     return t.convert("bitcast", cut, f"<{lanes} x i1>")
-
-
-def prefetch(t: Text, pointer: Value) -> None:
-    """Bring a line near; harmless wherever it points."""
-    t.declares.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    t.emit(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 3, i32 1)")
 
 
 def _suffix(type_: str) -> str:
@@ -167,19 +159,30 @@ class Packing:
             n, masks, first = segment(lane.now)
             more, others, second = segment(t.add(lane.now, n))
             lane.step = t.add(n, more)
-            own = t.op("shl", low_bits(t, lane.step), lane.now)
-            stored = as_mask(t, t.select(t.compare("icmp eq", lane.now, i64(0)), i64(-1), own), self.lanes)
-            to = t.variable(out)
-            with t.loop(0, steps) as k:
-                depth = get(t, depths, k)
-                xs = []
-                for i in range(stride):
-                    here, there = (self.element_at(t, p, t.add(depth, i * self.lanes)) for p in (first, second))
-                    x = masked_load(t, self.elements, here, self.align, masks[i])
-                    xs.append(masked_load(t, self.elements, there, self.align, others[i], x))
-                x = xs[0] if stride == 1 else shuffle(t, *xs, range(0, 2 * self.lanes, 2))
-                masked_store(t, self.raise_(t, x), to.get(), self.wide, stored)
-                to.set(t.at(to.get(), "i8", row))
+            own = as_mask(t, t.op("shl", low_bits(t, lane.step), lane.now), self.lanes)
+
+            def fill(store: Callable[[Value, Value], None], parts: tuple[Any, ...] = (masks, first, others, second)) -> None:
+                to = t.variable(out)
+                with t.loop(0, steps) as k:
+                    store(self._merged(t, get(t, depths, k), *parts), to.get())
+                    to.set(t.at(to.get(), "i8", row))
+
+            fresh = t.compare("icmp eq", lane.now, i64(0))
+            with t.when(fresh):
+                fill(lambda x, to: t.store(x, to, self.wide))
+            with t.when(t.op("xor", fresh, Value("i1", "true"))):
+                fill(lambda x, to, own=own: masked_store(t, x, to, self.wide, own))  # type: ignore[misc]
+
+    def _merged(
+        self, t: Text, depth: Value, masks: list[Value], first: Value, others: list[Value], second: Value
+    ) -> Value:
+        """Lanes of two runs, each with the masks of its one or two vectors."""
+        xs = []
+        for i, (own, other) in enumerate(zip(masks, others, strict=True)):
+            here, there = (self.element_at(t, p, t.add(depth, i * self.lanes)) for p in (first, second))
+            x = masked_load(t, self.elements, here, self.align, own)
+            xs.append(masked_load(t, self.elements, there, self.align, other, x))
+        return self.raise_(t, xs[0] if len(xs) == 1 else shuffle(t, *xs, range(0, 2 * self.lanes, 2)))
 
     def from_rows(self) -> Text:
         """pack_rows(out, panel, source, count, depths, steps): all columns of a block, neighbours, row after row of r."""
@@ -223,10 +226,9 @@ class Packing:
         t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
         out, row, source, lanes, count, depths, steps = (arg(name, kind) for name, kind in COMMON.items())
         inner = min(16 // self.wide, self.lanes)
-        offsets, near, stage = t.scratch("i64", self.lanes), t.scratch("i64", self.lanes), t.scratch(self.elements, self.lanes)
+        offsets = t.scratch("i64", self.lanes)
         with t.loop(0, self.lanes) as i:  # lanes behind the last repeat the first: nobody looks at them
             put(t, get(t, lanes, t.select(t.lt(i, count), i, i64(0))), offsets, i)
-            put(t, t.mul(i, self.lanes), near, i)
         position = t.variable(arg("position"))
         with walk(t, 0, steps) as k:
             k.step = t.min(t.sub(arg("run"), position.get()), t.sub(steps, k.now))
@@ -234,22 +236,10 @@ class Packing:
             begin = self.element_at(t, source, get(t, depths, k.now))
             to = t.variable(t.at(out, "i8", t.mul(k.now, row)))
             whole = t.sub(k.step, rem(t, k.step, i64(inner)))
-            with walk(t, 0, whole) as i:
-                # rows that are a page apart share few places in the cache: take a vector of each, once, to where they don't
-                many = t.compare("icmp sge", t.sub(whole, i.now), i64(self.lanes))
-                i.step = t.select(many, i64(self.lanes), t.sub(whole, i.now))
-                here = self.element_at(t, begin, i.now)
-                with t.when(many):
-                    with t.loop(0, self.lanes) as lane:
-                        from_ = self.element_at(t, here, get(t, offsets, lane))
-                        prefetch(t, t.at(from_, "i8", AHEAD))
-                        x = t.load(self.elements, from_, self.align)
-                        t.store(x, t.at(stage, self.elements, lane), self.align)
-                start, table = t.select(many, stage, here), t.select(many, near, offsets)
-                with t.loop(0, i.step, inner) as j:
-                    for x in self._turned(t, self.element_at(t, start, j), table, inner):
-                        t.store(x, to.get(), self.wide)
-                        to.set(t.at(to.get(), "i8", row))
+            with t.loop(0, whole, inner) as i:
+                for x in self._turned(t, self.element_at(t, begin, i), offsets, inner):
+                    t.store(x, to.get(), self.wide)
+                    to.set(t.at(to.get(), "i8", row))
             left = t.sub(k.step, whole)
             with t.when(t.lt(i64(0), left)):
                 part = t.at(depths, "i64", t.add(k.now, whole))

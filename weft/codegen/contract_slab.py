@@ -21,7 +21,8 @@ def slab_function(spec: ContractSpec) -> Text:
     pointers = {name: "ptr" for name in ("axes", "lows", "highs", "strides")}
     t = function("slab", "i64", out="ptr", source="ptr", n="i64", **pointers)
     n, axes, strides = arg("n"), arg("axes", "ptr"), arg("strides", "ptr")
-    begins, lengths, steps, counters = (t.scratch("i64", 32) for _ in range(4))
+    lanes = spec.lanes
+    begins, lengths, counters = (t.scratch("i64", 32) for _ in range(3))
     with t.loop(0, MAX_LABELS) as i:
         put(t, i64(0), strides, i)
     size, origin = t.variable(i64(1)), t.variable(i64(0))
@@ -36,10 +37,11 @@ def slab_function(spec: ContractSpec) -> Text:
                 increase(t, high, t.select(t.lt(ends[0], ends[1]), ends[1], ends[0]))
                 put(t, t.add(get(t, strides, which), t.mul(factor, size.get())), strides, which)
         put(t, low.get(), begins, a)
-        put(t, size.get(), steps, a)
         put(t, i64(0), counters, a)
         length = t.add(t.sub(high.get(), low.get()), 1)
         put(t, length, lengths, a)
+        inner = t.compare("icmp eq", t.add(a, 1), n)
+        length = t.select(inner, t.op("and", t.add(length, lanes - 1), i64(-lanes)), length)  # rows begin where vectors do
         increase(t, origin, t.mul(t.sub(t.sub(i64(0), pad), low.get()), size.get()))
         size.set(t.mul(size.get(), length))
     _copy(t, spec, begins, lengths, counters)
@@ -53,6 +55,7 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
     p = Packing(spec)
     last, high = t.sub(n, 1), t.sub(n, 2)
     length, rows, begin = get(t, lengths, last), get(t, lengths, high), get(t, begins, last)
+    pitch = t.op("and", t.add(length, spec.lanes - 1), i64(-spec.lanes))
     size, stride, step = (_field(t, axes, last, f) for f in ("size", "stride", "step"))
     up, up_size, up_stride, up_step = get(t, begins, high), *(_field(t, axes, high, f) for f in ("size", "stride", "step"))
     dense = t.op("and", t.compare("icmp eq", stride, i64(1)), t.compare("icmp eq", step, i64(1)))
@@ -76,7 +79,7 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
                     _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
             else:
                 _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
-            out.set(p.element_at(t, out.get(), length))
+            out.set(p.element_at(t, out.get(), pitch))
         _count_up(t, high, lengths, counters, more)
 
 
@@ -91,13 +94,18 @@ def _element(t: Text, u: Value, size: Value, step: Value) -> tuple[Value, Value]
 
 
 def _dense_row(t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value) -> None:
-    """Vectors with zeros where nothing is; the last may write past the row, where the next one goes."""
+    """Whole vectors, with zeros where nothing is."""
     with t.loop(0, length, p.lanes) as i:
         u = t.add(begin, i)  # the coordinate of the first lane
-        skip, stop = _clamp(t, t.sub(i64(0), u), p.lanes), _clamp(t, t.sub(size, u), p.lanes)
-        bits = t.op("and", low_bits(t, stop), t.op("shl", i64(-1), skip))
-        x = p.raw_run(t, p.element_at(t, row, u), bits)
-        t.store(x, p.element_at(t, out, i), p.align)
+        here, to = p.element_at(t, row, u), p.element_at(t, out, i)
+        skip, stop = t.sub(i64(0), u), t.sub(size, u)
+        inside = t.op("and", t.compare("icmp sle", skip, i64(0)), t.compare("icmp sge", stop, i64(p.lanes)))
+        with t.when(inside):
+            t.store(t.load(p.elements, here, p.align), to, p.align)
+        with t.when(t.op("xor", inside, Value("i1", "true"))):
+            bits = t.op("shl", i64(-1), _clamp(t, skip, p.lanes))
+            bits = t.op("and", low_bits(t, _clamp(t, stop, p.lanes)), bits)
+            t.store(p.raw_run(t, here, bits), to, p.align)
 
 
 def _sparse_row(

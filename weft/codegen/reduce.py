@@ -7,13 +7,10 @@ from __future__ import annotations
 from weft.codegen.reduce_chains import chains, staged
 from weft.codegen.reduce_columns import columns
 from weft.codegen.reduce_frame import Frame, spans
-from weft.codegen.reduce_monoid import Lanes, State, fetch, group_of, read, upto
+from weft.codegen.reduce_monoid import Lanes, State, read, upto
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
-from weft.ops.scalar import walk
 from weft.schedule.reduce_spec import LANES, ReduceSpec
-
-AHEAD = 4096  # bytes to fetch in advance: past the page, where the machine's own prefetching stops
 
 
 def lower(spec: ReduceSpec) -> str:
@@ -28,10 +25,9 @@ def rows(f: Frame) -> None:
     """Vectors along the reduced axis. Rows of at most one vector take a shorter way to the same
     sum.
     """
-    t, spec = f.t, f.spec
-    group = group_of(spec.acc, *(n.dtype.compute for n in walk([spec.rule]) if n.verb != "param"))  # type: ignore[list-item]
-    lanes = Lanes(t, f.monoid, group)
-    short = t.compare("icmp sle", f.words["count"], Value("i64", str(group)))
+    t = f.t
+    lanes = Lanes(t, f.monoid, f.group)
+    short = t.compare("icmp sle", f.words["count"], Value("i64", str(f.group)))
     for few in (True, False):
         with t.when(short if few else t.op("xor", short, Value("i1", "true"))):
             _rows(f, lanes, few)
@@ -99,9 +95,6 @@ def _step(
     t = f.t
     for number, mask in enumerate(masks):
         offset = t.add(at, number * lanes.group)
-        for i, d in enumerate(f.spec.inputs):
-            if mask is None and i not in once:
-                fetch(t, t.at(t.at(bases[i], memory(d), offset), "i8", AHEAD))
         loads = [
             once[i]
             if i in once

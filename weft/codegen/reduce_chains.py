@@ -11,7 +11,6 @@ from weft.codegen.reduce_frame import Frame, Span, spans, unravel
 from weft.codegen.reduce_monoid import Lanes, State, group_of, read, upto
 from weft.codegen.registers import memory, register
 from weft.codegen.text import Value, Variable, i64
-from weft.ops.scalar import walk
 from weft.schedule.reduce_spec import CHUNK, LANES
 
 TOGETHER = 8
@@ -25,10 +24,7 @@ def chains(f: Frame) -> None:
 
 
 def staged(f: Frame) -> None:
-    _dealt(
-        f,
-        group_of(f.spec.acc, *(n.dtype.compute for n in walk([f.spec.rule]) if n.verb != "param")),
-    )  # type: ignore[list-item]
+    _dealt(f, f.group)
 
 
 def _in_order(f: Frame) -> None:

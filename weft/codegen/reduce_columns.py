@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.codegen.reduce_frame import Frame, Span, spans
-from weft.codegen.reduce_monoid import State, group_of, read, upto, write
+from weft.codegen.reduce_monoid import State, read, upto, write
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, i64
-from weft.ops.scalar import walk
 from weft.schedule.reduce_spec import width_limit
 
-PANEL = 4
+PANEL = 8
 
 
 def columns(f: Frame) -> None:
@@ -52,12 +51,7 @@ class _Table:
 
     def __init__(self, f: Frame) -> None:
         self.f, self.t, spec = f, f.t, f.spec
-        used = (
-            [n.dtype.compute for n in walk([spec.rule]) if n.verb != "param"]
-            if spec.rule is not None
-            else []
-        )
-        self.group = group_of(*spec.states, *used)
+        self.group = f.group
         self.lanes, self.limit = spec.lanes, width_limit(spec.lanes, spec.acc)
         self.parts = [self.t.scratch(memory(d), self.lanes * self.limit) for d in spec.states]
         self.total = [self.t.scratch(memory(d), self.limit) for d in spec.states]

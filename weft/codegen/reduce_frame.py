@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from weft.codegen.reduce_monoid import Monoid, State, write
+from weft.codegen.reduce_monoid import Monoid, State, group_of, write
 from weft.codegen.registers import memory
 from weft.codegen.text import Text, Value, i64, lanes_of
 from weft.codegen.verbs import Leaf, emit
-from weft.ops.scalar import Scalar
+from weft.ops.scalar import Scalar, walk
 from weft.schedule.reduce_spec import OPERANDS, ReduceSpec
 from weft.types.dtype import DType
 
@@ -41,6 +41,10 @@ class Frame:
         first = OPERANDS + spec.operands + spec.first
         self.words = {name: t.word(frame, first + i) for i, name in enumerate(spec.words())}
         self.monoid = Monoid(t, spec.monoid, spec.acc)
+        rules = [] if spec.rule is None else [spec.rule]
+        used = [n.dtype.compute for n in walk(rules) if n.verb != "param"]
+        wide = spec.states if spec.form == "columns" else (spec.acc,)
+        self.group = group_of(*wide, *used)  # lanes of a vector
         n = len(spec.inputs)
         held = t.pointer(frame, 2)
         if spec.resumed:

@@ -220,13 +220,6 @@ def write(t: Text, value: Value, d: DType, pointer: Value, mask: Value | None = 
         t.call("void", f"llvm.masked.store.v{lanes}{overload(d)}.p0", value, there, mask)
 
 
-def fetch(t: Text, pointer: Value) -> None:
-    """Ask for a cache line. Any address may be named."""
-    t.call(
-        "void", "llvm.prefetch.p0", pointer, Value("i32", "0"), Value("i32", "3"), Value("i32", "1")
-    )
-
-
 def overload(d: DType) -> str:
     """How an intrinsic's name spells the memory type of a dtype."""
     return {"float": "f32", "double": "f64"}.get(memory(d), memory(d))

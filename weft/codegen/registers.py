@@ -1,5 +1,5 @@
-"""How values of the thirteen dtypes are held: bool is i1; float16 and bfloat16 are their bits (i16),
-since ops compute in float32 and only convert.
+"""How values of the thirteen dtypes are held: bool is i1; float16 and bfloat16 are their bits
+(i16), since ops compute in float32 and only convert.
 """
 
 from __future__ import annotations

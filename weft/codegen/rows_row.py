@@ -103,7 +103,7 @@ class Row:
         self.k, self.t, self.p = k, k.t, k.program
         self.bases, self.outs, self.each = bases, outs, each
         self.spread: Env = {}
-        self.kept: Env | None = None  # rows of scratch memory; None: all stays in registers
+        self.kept: Env = {}  # rows of scratch memory; none where all stays in registers
 
     def short(self, mask: Value) -> None:
         """The whole row, which is one vector."""
@@ -245,9 +245,10 @@ class Row:
                 t.at(self.outs[position], memory(d), at),
                 mask,
             )
-        for v in level.keeps if self.kept is not None else ():
-            d = p.dtype(v)
-            write(t, self._value(v, number, at, mask, env), d, t.at(self.kept[v], memory(d), at))
+        for v, place in self.kept.items():
+            if v in level.keeps:
+                d = p.dtype(v)
+                write(t, self._value(v, number, at, mask, env), d, t.at(place, memory(d), at))
 
     def _value(self, v: int, number: int, at: Value, mask: Value | None, env: Env) -> Value:
         """A vector of value `v`: known already, read, or computed here."""
@@ -260,7 +261,7 @@ class Row:
             d = self.p.dtype(v)
             base = k.inputs[v] if self.p.kinds[v] == "column" else self.bases[v]
             env[v] = read(t, d, t.at(base, memory(d), at), k.group, mask)
-        elif self.kept is not None and v in self.kept and v not in k.levels[number].computes:
+        elif v in self.kept and v not in k.levels[number].computes:
             d = self.p.dtype(v)
             env[v] = read(t, d, t.at(self.kept[v], memory(d), at), k.group)
         else:

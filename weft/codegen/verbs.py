@@ -1,13 +1,17 @@
-"""Scalar verbs -> LLVM, at any number of lanes. Whatever the target and the lanes, the same bits."""
+"""Scalar verbs -> LLVM, at any number of lanes: the same bits whatever the target and the lanes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from weft.codegen.casts import cast as cast
-from weft.codegen.registers import constant, intrinsic, literal
-from weft.codegen.registers import memory as memory
-from weft.codegen.registers import register as register
+from weft.codegen.registers import (
+    constant,
+    intrinsic,
+    literal,
+    memory as memory,
+    register as register,
+)
 from weft.codegen.text import Text, Value, lanes_of, vector
 from weft.ops.scalar import Scalar, walk
 from weft.types.dtype import DType, bool_, float32, float64
@@ -17,8 +21,8 @@ Leaf = Callable[[Scalar, list[Value]], Value]
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "neg": "fneg"}
 _INT = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _ROUND = {
-    "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven", "abs": "fabs",
-    "fma": "fma", "copysign": "copysign",
+    "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven",
+    "abs": "fabs", "fma": "fma", "copysign": "copysign",
 }  # fmt: skip
 _COMPARE = {
     "lt": ("olt", "slt", "ult"), "le": ("ole", "sle", "ule"),
@@ -158,8 +162,8 @@ def _divide(t: Text, verb: str, a: Value, b: Value, d: DType, lanes: int) -> Val
 
 
 def _quotient(t: Text, a: Value, b: Value, d: DType, lanes: int) -> Value:
-    """a / b toward zero. Vectors of up to 32 bits divide as floats: twice the bits hold the quotient
-    so well that it truncates right, and there are no vector instructions for integers.
+    """a / b toward zero. Vectors of up to 32 bits divide as floats: twice the bits hold the
+    quotient so well that it truncates right, and there are no vector instructions for integers.
     """
     if lanes == 1 or d.bits == 64:
         return t.op("sdiv" if d.kind == "i" else "udiv", a, b)

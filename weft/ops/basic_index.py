@@ -1,7 +1,8 @@
 """Indexing by integers, slices and new axes: one view to read, one kernel to write.
 
-A basic index is said per axis of the operand as (start, size, step), within bounds; `axes` lists the result's axes in order:
-an axis of the operand, or -1 for a new axis of one element. An axis that is not listed was indexed by an integer, its start.
+A basic index is said per axis of the operand as (start, size, step), within bounds; `axes` lists
+the result's axes in order: an axis of the operand, or -1 for a new axis of one element. An axis
+that is not listed was indexed by an integer, its start.
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ def _shape(sizes: Ints, axes: Ints) -> Ints:
 def _check(place: str, shape: Shape, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> None:
     for axis, (n, a, k, s) in enumerate(zip(shape, starts, sizes, steps, strict=True)):
         if k and not (0 <= a < n and 0 <= a + (k - 1) * s < n):  # type: ignore[operator]
-            raise ShapeError(place, expected=f"indices within axis {axis} of {n}", got=f"start {a}, size {k}, step {s}")
+            raise ShapeError(
+                place,
+                expected=f"indices within axis {axis} of {n}",
+                got=f"start {a}, size {k}, step {s}",
+            )
         if axis not in axes and k != 1:
-            raise ShapeError(place, expected="axes left out to have one element", got=f"{k} of axis {axis}")
+            raise ShapeError(
+                place, expected="axes left out to have one element", got=f"{k} of axis {axis}"
+            )
 
 
 def _index_type(t: TensorType, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> TensorType:
@@ -40,10 +47,14 @@ def _index_type(t: TensorType, *, starts: Ints, sizes: Ints, steps: Ints, axes: 
     return TensorType(_shape(sizes, axes), t.dtype)
 
 
-def _index_view(x: Layout, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> tuple[Layout, int]:
+def _index_view(
+    x: Layout, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints
+) -> tuple[Layout, int]:
     out = TensorType(_shape(sizes, axes), x.type.dtype)
     strides = [0 if a < 0 else x.strides[a] * steps[a] for a in axes]
-    return Layout(out, strides), sum(a * s for a, s in zip(starts, x.strides, strict=True)) if out.size else 0
+    return Layout(out, strides), sum(
+        a * s for a, s in zip(starts, x.strides, strict=True)
+    ) if out.size else 0
 
 
 def _index_at(i: Any, x: Any, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> Any:
@@ -77,7 +88,9 @@ def _unindex_at(i: Any, x: Any, *, shape: Shape, starts: Ints, steps: Ints, axes
     return x(place) if inside is None else x(place, where=inside, otherwise=0)
 
 
-def _assign_at(i: Any, x: Any, v: Any, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> Any:
+def _assign_at(
+    i: Any, x: Any, v: Any, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints
+) -> Any:
     inside, place = _inside(i, sizes, starts, steps, axes)
     rest = place[len(place) - len(v.static) :]
     there = [0 if n == 1 else q for n, q in zip(v.static, rest, strict=True)]
@@ -86,11 +99,18 @@ def _assign_at(i: Any, x: Any, v: Any, *, starts: Ints, sizes: Ints, steps: Ints
     return select(inside, v(there, where=inside).cast(x.dtype), x(i, where=~inside))
 
 
-def _assign_type(x: TensorType, v: Type, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> TensorType:
+def _assign_type(
+    x: TensorType, v: Type, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints
+) -> TensorType:
     _check("index assignment", x.shape, starts, sizes, steps, axes)
     region = _shape(sizes, axes)
-    if isinstance(v, TensorType) and broadcast_shapes(v.shape, region, place="index assignment") != region:
-        raise ShapeError("index assignment", expected=f"a value that broadcasts to {region}", got=str(v))
+    if (
+        isinstance(v, TensorType)
+        and broadcast_shapes(v.shape, region, place="index assignment") != region
+    ):
+        raise ShapeError(
+            "index assignment", expected=f"a value that broadcasts to {region}", got=str(v)
+        )
     return x
 
 
@@ -164,21 +184,36 @@ def _assign_samples() -> Iterator[Sample]:
     yield Sample((array((5, 6), float32), array((2, 3, 6), float32)), dict(_INDICES[0]), ShapeError)
 
 
-basic_index = register(
-    Op("basic_index", _index_type, at=_index_at, view=_index_view,
-       vjp=lambda g, y, x, *, starts, sizes, steps, axes: (
-           lambda: basic_unindex(g, shape=x.type.shape, starts=starts, steps=steps, axes=axes),),
-       reference=_index_reference, samples=_index_samples,
-       doc="The elements that integers, slices and new axes pick.")
-)  # fmt: skip
+basic_index: Op = register(
+    Op(
+        "basic_index",
+        _index_type,
+        at=_index_at,
+        view=_index_view,
+        vjp=lambda g, y, x, *, starts, sizes, steps, axes: (
+            lambda: basic_unindex(g, shape=x.type.shape, starts=starts, steps=steps, axes=axes),
+        ),
+        reference=_index_reference,
+        samples=_index_samples,
+        doc="The elements that integers, slices and new axes pick.",
+    )
+)
 
-basic_unindex = register(
-    Op("basic_unindex", lambda t, *, shape, starts, steps, axes: TensorType(shape, t.dtype), at=_unindex_at,
-       vjp=lambda g, y, x, *, shape, starts, steps, axes: (
-           lambda: basic_index(g, starts=starts, sizes=_region(x, shape, axes), steps=steps, axes=axes),),
-       reference=_unindex_reference, samples=_unindex_samples,
-       doc="Elements put where a basic index says, among zeros: the transpose of basic_index.")
-)  # fmt: skip
+basic_unindex: Op = register(
+    Op(
+        "basic_unindex",
+        lambda t, *, shape, starts, steps, axes: TensorType(shape, t.dtype),
+        at=_unindex_at,
+        vjp=lambda g, y, x, *, shape, starts, steps, axes: (
+            lambda: basic_index(
+                g, starts=starts, sizes=_region(x, shape, axes), steps=steps, axes=axes
+            ),
+        ),
+        reference=_unindex_reference,
+        samples=_unindex_samples,
+        doc="Elements put where a basic index says, among zeros: the transpose of basic_index.",
+    )
+)
 
 
 def _region(x: Value, shape: Shape, axes: Ints) -> Ints:
@@ -186,8 +221,14 @@ def _region(x: Value, shape: Shape, axes: Ints) -> Ints:
     return tuple(sizes.get(a, 1) for a in range(len(shape)))  # type: ignore[misc]
 
 
-basic_assign = register(
-    Op("basic_assign", _assign_type, at=_assign_at, vjp=_assign_vjp,
-       reference=_assign_reference, samples=_assign_samples,
-       doc="The operand with the elements that a basic index picks replaced by a value, which may be broadcast.")
-)  # fmt: skip
+basic_assign: Op = register(
+    Op(
+        "basic_assign",
+        _assign_type,
+        at=_assign_at,
+        vjp=_assign_vjp,
+        reference=_assign_reference,
+        samples=_assign_samples,
+        doc="The operand with the elements that a basic index picks replaced by a value.",
+    )
+)

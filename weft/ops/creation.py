@@ -1,5 +1,5 @@
-"""Tensors out of nothing. What varies from call to call (values, starts, steps) is an operand, not an attribute, so that
-one plan serves all.
+"""Tensors out of nothing. What varies from call to call (values, starts, steps) is an operand, not
+an attribute, so that one plan serves all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.ops.define import Op, Type, Value, register
 from weft.ops.makers import like, wants_gradient
 from weft.ops.rules import Flat
 from weft.ops.samples import Sample
-from weft.ops.scalar import Scalar, const, select
+from weft.ops.scalar import const, select
 from weft.types import DType, Shape, TensorType
 from weft.types.dtype import bool_, float32, float64, int32, int64
 
@@ -49,10 +49,17 @@ def _full_vjp(g: Value, y: Value, value: Any, *, shape: Shape, dtype: DType) -> 
 
 
 full = register(
-    Op("full", _full_type, at=Flat(lambda n, value, *, dtype: value(()).cast(dtype)), onnx="ConstantOfShape",
-       reference=lambda value, *, shape, dtype: np.full(shape, value, dtype.np), samples=_full_samples,
-       vjp=_full_vjp, doc="Every element the same number.")
-)  # fmt: skip
+    Op(
+        "full",
+        _full_type,
+        at=Flat(lambda n, value, *, dtype: value(()).cast(dtype)),
+        onnx="ConstantOfShape",
+        reference=lambda value, *, shape, dtype: np.full(shape, value, dtype.np),
+        samples=_full_samples,
+        vjp=_full_vjp,
+        doc="Every element the same number.",
+    )
+)
 
 
 def zeros(type_: TensorType) -> Value:
@@ -70,7 +77,7 @@ def _range_type(place: str, types: tuple[Type, ...], size: int, dtype: DType) ->
     return TensorType((size,), dtype)
 
 
-def _arange_rule(i: Any, start: Any, step: Any, *, size: int, dtype: DType) -> Scalar:
+def _arange_rule(i: Any, start: Any, step: Any, *, size: int, dtype: DType) -> Any:
     """start + i * step, in float64 or int64."""
     (n,) = i
     a, d = start(()), step(())
@@ -95,13 +102,20 @@ def _exact_range(start: Any, step: Any, *, size: int, dtype: DType) -> Any:
 
 
 arange = register(
-    Op("arange", lambda start, step, *, size, dtype: _range_type("arange", (start, step), size, dtype),
-       at=_arange_rule, reference=_exact_range, samples=_arange_samples,
-       doc="start, start + step, start + 2 step, …, computed in 64 bits.")
-)  # fmt: skip
+    Op(
+        "arange",
+        lambda start, step, *, size, dtype: _range_type("arange", (start, step), size, dtype),
+        at=_arange_rule,
+        reference=_exact_range,
+        samples=_arange_samples,
+        doc="start, start + step, start + 2 step, …, computed in 64 bits.",
+    )
+)
 
 
-def _linspace_rule(i: Any, start: Any, stop: Any, *, size: int, endpoint: bool, dtype: DType) -> Scalar:
+def _linspace_rule(
+    i: Any, start: Any, stop: Any, *, size: int, endpoint: bool, dtype: DType
+) -> Any:
     """From the nearer end, so that both ends are exact and the values symmetric."""
     (n,) = i
     a, b = start(()).cast(float64), stop(()).cast(float64)
@@ -123,12 +137,19 @@ def _linspace_samples() -> Iterator[Sample]:
 
 
 linspace = register(
-    Op("linspace", lambda start, stop, *, size, endpoint, dtype: _range_type("linspace", (start, stop), size, dtype),
-       at=_linspace_rule, samples=_linspace_samples,
-       reference=lambda start, stop, *, size, endpoint, dtype: np.linspace(
-           start, stop, size, endpoint=endpoint, dtype=dtype.np),
-       doc="Evenly spaced numbers; the ends are exact.")
-)  # fmt: skip
+    Op(
+        "linspace",
+        lambda start, stop, *, size, endpoint, dtype: _range_type(
+            "linspace", (start, stop), size, dtype
+        ),
+        at=_linspace_rule,
+        samples=_linspace_samples,
+        reference=lambda start, stop, *, size, endpoint, dtype: np.linspace(
+            start, stop, size, endpoint=endpoint, dtype=dtype.np
+        ),
+        doc="Evenly spaced numbers; the ends are exact.",
+    )
+)
 
 
 # eye, one_hot
@@ -148,10 +169,15 @@ def _eye_type(*, shape: Shape, offset: int, dtype: DType) -> TensorType:
 
 
 eye = register(
-    Op("eye", _eye_type, at=lambda i, *, shape, offset, dtype: (i[1] - i[0]).eq(offset).cast(dtype),
-       reference=lambda *, shape, offset, dtype: np.eye(*shape, k=offset, dtype=dtype.np), samples=_eye_samples,
-       doc="Ones on a diagonal, zeros elsewhere.")
-)  # fmt: skip
+    Op(
+        "eye",
+        _eye_type,
+        at=lambda i, *, shape, offset, dtype: (i[1] - i[0]).eq(offset).cast(dtype),
+        reference=lambda *, shape, offset, dtype: np.eye(shape[0], shape[1], offset, dtype.np),
+        samples=_eye_samples,
+        doc="Ones on a diagonal, zeros elsewhere.",
+    )
+)
 
 
 def _one_hot_type(index: TensorType, *, size: int, dtype: DType) -> TensorType:
@@ -168,8 +194,13 @@ def _one_hot_samples() -> Iterator[Sample]:
 
 
 one_hot = register(
-    Op("one_hot", _one_hot_type, at=lambda i, x, *, size, dtype: x(i[:-1]).cast(int64).eq(i[-1]).cast(dtype),
-       reference=lambda x, *, size, dtype: (x[..., None] == np.arange(size)).astype(dtype.np),
-       samples=_one_hot_samples, onnx="OneHot",
-       doc="A last axis of zeros with a one where the index says; all zeros for an index outside it.")
-)  # fmt: skip
+    Op(
+        "one_hot",
+        _one_hot_type,
+        at=lambda i, x, *, size, dtype: x(i[:-1]).cast(int64).eq(i[-1]).cast(dtype),
+        reference=lambda x, *, size, dtype: (x[..., None] == np.arange(size)).astype(dtype.np),
+        samples=_one_hot_samples,
+        onnx="OneHot",
+        doc="A last axis of zeros with a one where the index says, if it is within.",
+    )
+)

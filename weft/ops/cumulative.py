@@ -1,4 +1,6 @@
-"""Running sums, products, maxima and minima along an axis. Order: one chain, element by element; see docs/numerics.md."""
+"""Running sums, products, maxima and minima along an axis. Order: one chain, element by element;
+see docs/numerics.md.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,25 @@ def _check_axis(place: str, t: TensorType, axis: int) -> None:
         raise ShapeError(place, expected=f"an axis of {t}", got=str(axis))
 
 
-def _scan_type(place: str, t: TensorType, *, axis: int, dtype: DType, reverse: bool = False) -> TensorType:
+def _scan_type(
+    place: str, t: TensorType, *, axis: int, dtype: DType, reverse: bool = False
+) -> TensorType:
     _check_axis(place, t, axis)
     if dtype is bool_:
         raise DTypeError(place, expected="a numeric dtype", got=dtype.name)
     return TensorType(t.shape, dtype)
 
 
-def _sum_vjp(g: Value, y: Value, x: Value, *, axis: int, dtype: DType, reverse: bool) -> tuple[Any, ...]:
+def _sum_vjp(
+    g: Value, y: Value, x: Value, *, axis: int, dtype: DType, reverse: bool
+) -> tuple[Any, ...]:
     return (lambda: cumulative_sum(g, axis=axis, dtype=x.type.dtype, reverse=not reverse),)
 
 
 def _prod_vjp(g: Value, y: Value, x: Value, *, axis: int, dtype: DType) -> tuple[Any, ...]:
-    """Exact with zeros among the factors: before the first zero sum(g y) / x, at it the sum of g times the products without
-    it, behind it nothing. Its own derivative is right where no factor is zero.
+    """Exact with zeros among the factors: before the first zero sum(g y) / x, at it the sum of g
+    times the products without it, behind it nothing. Its own derivative is right where no factor is
+    zero.
     """
 
     def tail(h: Value) -> Value:
@@ -49,13 +56,20 @@ def _prod_vjp(g: Value, y: Value, x: Value, *, axis: int, dtype: DType) -> tuple
         others = cumulative_prod(where(first, 1.0, factors), axis=axis, dtype=dtype)
         before = where(equal(seen, 0), divide(tail(g * y), where(zero, 1.0, factors)), 0.0)
         out = where(first, tail(g * others), before)
-        return out if x.type.dtype is dtype else astype(out, dtype=x.type.dtype)
+        return out if x.type.dtype is dtype else astype(out, dtype=x.type.dtype)  # type: ignore[no-any-return]
 
     return (cotangent,)
 
 
 def _samples(span: tuple[float, float], extra: dict[str, Any]) -> Iterator[Sample]:
-    for axis, shape in [(0, (70,)), (1, (3, 37)), (0, (5, 33)), (1, (2, 4, 3)), (0, (0, 3)), (1, (2, 0))]:
+    for axis, shape in [
+        (0, (70,)),
+        (1, (3, 37)),
+        (0, (5, 33)),
+        (1, (2, 4, 3)),
+        (0, (0, 3)),
+        (1, (2, 0)),
+    ]:
         yield Sample((array(shape, float32, span),), {"axis": axis, "dtype": float32, **extra})
     for d in DTYPES:
         if d is not bool_:
@@ -82,21 +96,41 @@ def _wide(x: Any, dtype: DType) -> Any:
 
 def _sum_reference(x: Any, *, axis: int, dtype: DType, reverse: bool) -> Any:
     w = _wide(x, dtype)
-    out = np.flip(np.cumsum(np.flip(w, axis), axis, dtype=w.dtype), axis) if reverse else np.cumsum(w, axis, dtype=w.dtype)
+    out = (
+        np.flip(np.cumsum(np.flip(w, axis), axis, dtype=w.dtype), axis)
+        if reverse
+        else np.cumsum(w, axis, dtype=w.dtype)
+    )
     return out.astype(dtype.np)
 
 
 cumulative_sum = register(
-    Op("cumulative_sum", partial(_scan_type, "cumulative_sum"), extern="cumulative_sum", dense=True, onnx="CumSum",
-       vjp=_sum_vjp, reference=_sum_reference, samples=_sum_samples,
-       doc="The sums of the elements up to each one (from each one on, with reverse).")
-)  # fmt: skip
+    Op(
+        "cumulative_sum",
+        partial(_scan_type, "cumulative_sum"),
+        extern="cumulative_sum",
+        dense=True,
+        onnx="CumSum",
+        vjp=_sum_vjp,
+        reference=_sum_reference,
+        samples=_sum_samples,
+        doc="The sums of the elements up to each one (from each one on, with reverse).",
+    )
+)
 cumulative_prod = register(
-    Op("cumulative_prod", partial(_scan_type, "cumulative_prod"), extern="cumulative_prod", dense=True, vjp=_prod_vjp,
-       reference=lambda x, *, axis, dtype: np.cumprod(
-           _wide(x, dtype), axis, dtype=dtype.compute.np).astype(dtype.np),
-       samples=_prod_samples, doc="The products of the elements up to each one.")
-)  # fmt: skip
+    Op(
+        "cumulative_prod",
+        partial(_scan_type, "cumulative_prod"),
+        extern="cumulative_prod",
+        dense=True,
+        vjp=_prod_vjp,
+        reference=lambda x, *, axis, dtype: np.cumprod(
+            _wide(x, dtype), axis, dtype=dtype.compute.np
+        ).astype(dtype.np),
+        samples=_prod_samples,
+        doc="The products of the elements up to each one.",
+    )
+)
 
 
 def _extreme(name: str, better: Callable[[Any, Any], Any], doc: str) -> Op:
@@ -104,7 +138,9 @@ def _extreme(name: str, better: Callable[[Any, Any], Any], doc: str) -> Op:
         _check_axis(name, t, axis)
         return t, TensorType(t.shape, int64)
 
-    def vjp(g: tuple[Value, Value], y: tuple[Value, Value], x: Value, *, axis: int) -> tuple[Any, ...]:
+    def vjp(
+        g: tuple[Value, Value], y: tuple[Value, Value], x: Value, *, axis: int
+    ) -> tuple[Any, ...]:
         return (lambda: scatter_sum(y[1], g[0], shape=x.type.shape, axis=axis),)
 
     def reference(x: Any, *, axis: int) -> tuple[Any, Any]:
@@ -125,12 +161,27 @@ def _extreme(name: str, better: Callable[[Any, Any], Any], doc: str) -> Op:
         yield Sample((np.array([1, np.nan, 3, np.nan], np.float32),), {"axis": 0}, smooth=False)
         yield Sample((array((3, 5), float32),), {"axis": 2}, ShapeError)
 
-    return register(Op(name, infer, extern=name, dense=True, vjp=vjp, reference=reference, samples=samples, doc=doc))
+    return register(
+        Op(
+            name,
+            infer,
+            extern=name,
+            dense=True,
+            vjp=vjp,
+            reference=reference,
+            samples=samples,
+            doc=doc,
+        )
+    )
 
 
 cumulative_max = _extreme(
-    "cumulative_max", lambda a, b: a > b, "The largest element up to each one, and where it is; the first NaN stays."
+    "cumulative_max",
+    lambda a, b: a > b,
+    "The largest element up to each one, and where it is; the first NaN stays.",
 )
 cumulative_min = _extreme(
-    "cumulative_min", lambda a, b: a < b, "The smallest element up to each one, and where it is; the first NaN stays."
+    "cumulative_min",
+    lambda a, b: a < b,
+    "The smallest element up to each one, and where it is; the first NaN stays.",
 )

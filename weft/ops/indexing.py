@@ -1,7 +1,8 @@
 """Reading and writing rows by integer tensors: take and its transposes.
 
-Indices may be of any integer dtype; negative ones count from the end. One out of range is an error that names it, raised by
-the kernel. Writes happen in index order: sums are reproducible, and of several assignments to one place the last one stays.
+Indices may be of any integer dtype; negative ones count from the end. One out of range is an error
+that names it, raised by the kernel. Writes happen in index order: sums are reproducible, and of
+several assignments to one place the last one stays.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def _check_axis(place: str, t: TensorType, axis: int) -> None:
 
 def not_empty(place: str, n: Any, index: TensorType, axis: int) -> None:
     if n == 0 and index.size:
-        raise IndexRangeError(place, expected=f"no indices into axis {axis} of size 0", got=f"{index.size} of them")
+        raise IndexRangeError(
+            place, expected=f"no indices into axis {axis} of size 0", got=f"{index.size} of them"
+        )
 
 
 # rows: a 1-D index (any shape for take) along an axis
@@ -54,7 +57,11 @@ def _rows_type(place: str, shape: Shape, index: TensorType, source: TensorType, 
         raise ShapeError(place, expected=f"an axis of {shape}", got=str(axis))
     wanted = (*shape[:axis], *index.shape, *shape[axis + 1 :])
     if index.ndim != 1 or source.shape != wanted:
-        raise ShapeError(place, expected=f"a 1-D index and a source of shape {wanted}", got=f"{index} and {source}")
+        raise ShapeError(
+            place,
+            expected=f"a 1-D index and a source of shape {wanted}",
+            got=f"{index} and {source}",
+        )
     not_empty(place, shape[axis], index, axis)
 
 
@@ -63,7 +70,9 @@ def _row_sum_type(index: TensorType, source: TensorType, *, shape: Shape, axis: 
     return TensorType(shape, source.dtype)
 
 
-def _based_rows_type(place: str, x: TensorType, index: TensorType, source: TensorType, *, axis: int) -> TensorType:
+def _based_rows_type(
+    place: str, x: TensorType, index: TensorType, source: TensorType, *, axis: int
+) -> TensorType:
     _rows_type(place, x.shape, index, source, axis)
     same_dtype(place, x, source)
     return x
@@ -71,7 +80,12 @@ def _based_rows_type(place: str, x: TensorType, index: TensorType, source: Tenso
 
 def same_dtype(place: str, x: TensorType, source: TensorType) -> None:
     if x.dtype is not source.dtype:
-        raise DTypeError(place, expected=f"a source of {x.dtype.name}", got=source.dtype.name, hint="convert with .astype()")
+        raise DTypeError(
+            place,
+            expected=f"a source of {x.dtype.name}",
+            got=source.dtype.name,
+            hint="convert with .astype()",
+        )
 
 
 def _take_vjp(g: Value, y: Value, x: Value, index: Value, *, axis: int) -> tuple[Any, ...]:
@@ -91,7 +105,9 @@ def _row_winners(index: Value, n: int) -> Value:
     return equal(take(last, index, axis=0), order)  # type: ignore[no-any-return]
 
 
-def _row_assign_vjp(g: Value, y: Value, x: Value, index: Value, source: Value, *, axis: int) -> tuple[Any, ...]:
+def _row_assign_vjp(
+    g: Value, y: Value, x: Value, index: Value, source: Value, *, axis: int
+) -> tuple[Any, ...]:
     def of_source() -> Value:
         lasts = _row_winners(index, x.type.shape[axis])  # type: ignore[arg-type]
         lasts = reshape(lasts, shape=(lasts.type.size, *[1] * (x.type.ndim - axis - 1)))
@@ -139,31 +155,57 @@ def assign(out: Any, place: Any, source: Any) -> None:
     out[place] = source
 
 
-take = register(
-    Op("take", _take_type, extern="take", dense=True, vjp=_take_vjp, onnx="Gather", samples=_take_samples,
-       reference=lambda x, index, *, axis: np.take(x, index, axis=axis),
-       doc="The rows along an axis that an integer tensor of any shape names.")
-)  # fmt: skip
-row_sum = register(
-    Op("row_sum", _row_sum_type, extern="scatter_sum", dense=True, samples=partial(_row_samples, False),
-       vjp=lambda g, y, index, source, *, shape, axis: (None, lambda: take(g, index, axis=axis)),
-       reference=lambda index, source, *, shape, axis: _written(
-           np.add.at, np.zeros(shape, source.dtype), index, source, axis),
-       doc="Rows added up at the places an index names, on zeros: the transpose of take.")
-)  # fmt: skip
-row_add = register(
-    Op("row_add", partial(_based_rows_type, "row_add"), extern="scatter_add", dense=True,
-       samples=partial(_row_samples, True),
-       vjp=lambda g, y, x, index, source, *, axis: (g, None, lambda: take(g, index, axis=axis)),
-       reference=lambda x, index, source, *, axis: _written(np.add.at, x, index, source, axis),
-       doc="Rows added at the places an index names.")
-)  # fmt: skip
-row_assign = register(
-    Op("row_assign", partial(_based_rows_type, "row_assign"), extern="scatter_assign", dense=True,
-       samples=partial(_row_samples, True), vjp=_row_assign_vjp,
-       reference=lambda x, index, source, *, axis: _written(assign, x, index, source, axis),
-       doc="Rows replaced at the places an index names.")
-)  # fmt: skip
+take: Op = register(
+    Op(
+        "take",
+        _take_type,
+        extern="take",
+        dense=True,
+        vjp=_take_vjp,
+        onnx="Gather",
+        samples=_take_samples,
+        reference=lambda x, index, *, axis: np.take(x, index, axis=axis),
+        doc="The rows along an axis that an integer tensor of any shape names.",
+    )
+)
+row_sum: Op = register(
+    Op(
+        "row_sum",
+        _row_sum_type,
+        extern="scatter_sum",
+        dense=True,
+        samples=partial(_row_samples, False),
+        vjp=lambda g, y, index, source, *, shape, axis: (None, lambda: take(g, index, axis=axis)),
+        reference=lambda index, source, *, shape, axis: _written(
+            np.add.at, np.zeros(shape, source.dtype), index, source, axis
+        ),
+        doc="Rows added up at the places an index names, on zeros: the transpose of take.",
+    )
+)
+row_add: Op = register(
+    Op(
+        "row_add",
+        partial(_based_rows_type, "row_add"),
+        extern="scatter_add",
+        dense=True,
+        samples=partial(_row_samples, True),
+        vjp=lambda g, y, x, index, source, *, axis: (g, None, lambda: take(g, index, axis=axis)),
+        reference=lambda x, index, source, *, axis: _written(np.add.at, x, index, source, axis),
+        doc="Rows added at the places an index names.",
+    )
+)
+row_assign: Op = register(
+    Op(
+        "row_assign",
+        partial(_based_rows_type, "row_assign"),
+        extern="scatter_assign",
+        dense=True,
+        samples=partial(_row_samples, True),
+        vjp=_row_assign_vjp,
+        reference=lambda x, index, source, *, axis: _written(assign, x, index, source, axis),
+        doc="Rows replaced at the places an index names.",
+    )
+)
 
 
 # several indices into one
@@ -173,7 +215,11 @@ def _ravel_type(*ts: TensorType, sizes: tuple[int, ...]) -> TensorType:
     for t in ts:
         check_index("ravel_index", t)
     if len(ts) != len(sizes) or not ts or any(t.shape != ts[0].shape for t in ts):
-        raise ShapeError("ravel_index", expected=f"{len(sizes)} indices of one shape", got=", ".join(map(str, ts)))
+        raise ShapeError(
+            "ravel_index",
+            expected=f"{len(sizes)} indices of one shape",
+            got=", ".join(map(str, ts)),
+        )
     return TensorType(ts[0].shape, int64)
 
 
@@ -196,9 +242,15 @@ def _ravel_samples() -> Iterator[Sample]:
     yield Sample((np.array([0.0]), np.array([0])), {"sizes": (2, 4)}, DTypeError)
 
 
-ravel_index = register(
-    Op("ravel_index", _ravel_type, at=_ravel_at, samples=_ravel_samples,
-       reference=lambda *xs, sizes: np.ravel_multi_index(
-           tuple(np.where(x < 0, x + n, x) for x, n in zip(xs, sizes, strict=True)), sizes),
-       doc="Indices into several axes as one index into those axes joined.")
-)  # fmt: skip
+ravel_index: Op = register(
+    Op(
+        "ravel_index",
+        _ravel_type,
+        at=_ravel_at,
+        samples=_ravel_samples,
+        reference=lambda *xs, sizes: np.ravel_multi_index(
+            tuple(np.where(x < 0, x + n, x) for x, n in zip(xs, sizes, strict=True)), sizes
+        ),
+        doc="Indices into several axes as one index into those axes joined.",
+    )
+)

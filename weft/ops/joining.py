@@ -1,4 +1,4 @@
-"""Joining, padding and rearranging: concat, pad, roll, triangles, diagonals."""
+"""Joining and rearranging: concat, roll, triangles, diagonals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ import numpy as np
 
 from weft.buffer import Layout
 from weft.errors import DTypeError, ShapeError
-from weft.ops.define import Op, Type, Value, register
-from weft.ops.indexing import row_sum
-from weft.ops.makers import like, wants_gradient
+from weft.ops.define import Op, Value, register
 from weft.ops.movement import slice_
 from weft.ops.samples import Sample, array
-from weft.ops.scalar import Scalar, select
+from weft.ops.scalar import select
 from weft.types import Shape, TensorType
-from weft.types.dtype import DTYPES, float32, int64
-
-Widths = tuple[tuple[int, int], ...]
-
+from weft.types.dtype import DTYPES, float32
 
 # concat
 
@@ -34,9 +29,15 @@ def _concat_type(*ts: TensorType, axis: int) -> TensorType:
     total = 0
     for t in ts:
         if t.dtype is not first.dtype:
-            raise DTypeError("concat", expected=f"dtype {first.dtype.name} throughout", got=t.dtype.name)
-        if t.ndim != first.ndim or any(m != n for a, (m, n) in enumerate(zip(t.shape, first.shape, strict=True)) if a != axis):
-            raise ShapeError("concat", expected=f"shapes like {first} except along axis {axis}", got=str(t))
+            raise DTypeError(
+                "concat", expected=f"dtype {first.dtype.name} throughout", got=t.dtype.name
+            )
+        if t.ndim != first.ndim or any(
+            m != n for a, (m, n) in enumerate(zip(t.shape, first.shape, strict=True)) if a != axis
+        ):
+            raise ShapeError(
+                "concat", expected=f"shapes like {first} except along axis {axis}", got=str(t)
+            )
         total += t.shape[axis]  # type: ignore[operator]
     return TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
 
@@ -46,14 +47,18 @@ def _concat_vjp(g: Value, y: Value, *xs: Value, axis: int) -> tuple[Any, ...]:
     ones = (1,) * y.type.ndim
     for x in xs:
         starts = tuple(at if a == axis else 0 for a in range(y.type.ndim))
-        out.append(lambda x=x, starts=starts: slice_(g, starts=starts, sizes=x.type.shape, steps=ones))
+        out.append(
+            lambda x=x, starts=starts: slice_(g, starts=starts, sizes=x.type.shape, steps=ones)
+        )
         at += x.type.shape[axis]  # type: ignore[operator]
     return tuple(out)
 
 
 def _concat_samples() -> Iterator[Sample]:
     for axis in range(3):
-        shapes = [tuple(n if a == axis else k for a, k in enumerate((2, 3, 4))) for n in (3, 1, 0, 20)]
+        shapes = [
+            tuple(n if a == axis else k for a, k in enumerate((2, 3, 4))) for n in (3, 1, 0, 20)
+        ]
         yield Sample(tuple(array(s, float32, seed=i) for i, s in enumerate(shapes)), {"axis": axis})
     for d in DTYPES:
         yield Sample((array((3, 5), d), array((3, 7), d)), {"axis": 1})
@@ -63,156 +68,39 @@ def _concat_samples() -> Iterator[Sample]:
     yield Sample((array((3, 5), float32), array((3, 5), DTYPES[0])), {"axis": 0}, DTypeError)
 
 
-concat = register(
-    Op("concat", _concat_type, extern="concat", dense=True, vjp=_concat_vjp, onnx="Concat",
-       reference=lambda *xs, axis: np.concatenate(xs, axis), samples=_concat_samples,
-       doc="Tensors one behind the other along an axis.")
-)  # fmt: skip
-
-
-# pad: (before, after) for each axis
-
-
-def padded_shape(place: str, t: TensorType, widths: Widths) -> Shape:
-    if len(widths) != t.ndim or any(min(w) < 0 for w in widths):
-        raise ShapeError(place, expected=f"{t.ndim} pairs of widths of 0 or more", got=str(widths))
-    return tuple(a + n + b for (a, b), n in zip(widths, t.shape, strict=True))  # type: ignore[operator]
-
-
-def _pad_type(x: TensorType, value: Type, *, widths: Widths) -> TensorType:
-    if isinstance(value, TensorType) and value.shape:
-        raise ShapeError("pad", expected="a number to pad with", got=str(value))
-    return TensorType(padded_shape("pad", x, widths), x.dtype)
-
-
-def _pad_at(i: Any, x: Any, value: Any, *, widths: Widths) -> Scalar:
-    inside, place = None, []
-    for j, n, (before, after) in zip(i, x.shape, widths, strict=True):
-        place.append(j - before if before else j)
-        if before or after:
-            ok = place[-1] < n
-            if before:
-                ok = ok & (place[-1] >= 0)
-            inside = ok if inside is None else inside & ok
-    if inside is None:
-        return x(place)
-    return x(place, where=inside, otherwise=value(()).cast(x.dtype))
-
-
-def _inner(g: Value, x: Value, widths: Widths) -> Value:
-    starts = tuple(a for a, _ in widths)
-    return slice_(g, starts=starts, sizes=x.type.shape, steps=(1,) * len(starts))  # type: ignore[no-any-return]
-
-
-def _pad_vjp(g: Value, y: Value, x: Value, value: Any, *, widths: Widths) -> tuple[Any, ...]:
-    def of_value() -> Value:
-        return like(g, value) - like(_inner(g, x, widths), value)
-
-    return (lambda: _inner(g, x, widths)), of_value if wants_gradient(value) else None
-
-
-def _pad_samples() -> Iterator[Sample]:
-    x = array((3, 5), float32)
-    for widths in [((0, 0), (1, 2)), ((2, 1), (0, 0)), ((1, 0), (0, 40)), ((0, 0), (0, 0))]:
-        yield Sample((x, 1.5), {"widths": widths})
-    yield Sample((x, np.array(2.0, np.float32)), {"widths": ((1, 1), (1, 1))})
-    yield Sample((array((3, 5), DTYPES[7]), 4), {"widths": ((1, 1), (0, 1))})
-    yield Sample((array((0, 2), float32), 3.0), {"widths": ((1, 1), (0, 1))})
-    yield Sample((x, 0.0), {"widths": ((1, 1),)}, ShapeError)
-    yield Sample((x, 0.0), {"widths": ((1, 1), (-1, 0))}, ShapeError)
-
-
-pad = register(
-    Op("pad", _pad_type, at=_pad_at, vjp=_pad_vjp, onnx="Pad", samples=_pad_samples,
-       reference=lambda x, value, *, widths: np.pad(x, widths, constant_values=value),
-       doc="A border of one number around a tensor.")
-)  # fmt: skip
-
-#: mode -> where in an axis of n elements position q of its extension comes from
-_EXTENSIONS = {
-    "reflect": lambda q, n: select(q < 0, -q, select(q < n, q, 2 * (n - 1) - q)),
-    "replicate": lambda q, n: select(q < 0, q.like(0), select(q < n, q, n - 1)),
-    "circular": lambda q, n: select(q < 0, q + n, select(q < n, q, q - n)),
-}
-_NUMPY = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-
-
-def _extend_type(x: TensorType, *, widths: Widths, mode: str) -> TensorType:
-    if mode not in _EXTENSIONS:
-        raise ShapeError("pad", expected=f"one of {', '.join(_EXTENSIONS)}", got=repr(mode))
-    shape = padded_shape("pad", x, widths)
-    for axis, (n, w) in enumerate(zip(x.shape, widths, strict=True)):
-        most = {"reflect": n - 1, "circular": n, "replicate": max(w) if n else 0}[mode]  # type: ignore[operator]
-        if max(w) > max(most, 0):
-            raise ShapeError("pad", expected=f"at most {max(most, 0)} {mode} elements at axis {axis} of {n}", got=str(w))
-    return TensorType(shape, x.dtype)
-
-
-def _extend_at(i: Any, x: Any, *, widths: Widths, mode: str) -> Scalar:
-    extension = _EXTENSIONS[mode]
-    pairs = zip(i, x.shape, widths, strict=True)
-    return x([extension(j - w[0], n) if max(w) else j for j, n, w in pairs])  # type: ignore[no-any-return]
-
-
-def _extend_vjp(g: Value, y: Value, x: Value, *, widths: Widths, mode: str) -> tuple[Any, ...]:
-    def cotangent() -> Value:
-        out = g
-        for axis, ((before, after), n) in enumerate(zip(widths, x.type.shape, strict=True)):
-            if before or after:
-                places = extended_places(size=n, before=before, after=after, mode=mode)
-                shape = (*out.type.shape[:axis], n, *out.type.shape[axis + 1 :])
-                out = row_sum(places, out, shape=shape, axis=axis)
-        return out
-
-    return (cotangent,)
-
-
-def _extend_samples() -> Iterator[Sample]:
-    for mode in _EXTENSIONS:
-        for widths in [((0, 0), (1, 2)), ((2, 1), (0, 0)), ((1, 2), (3, 4)), ((0, 0), (0, 0))]:
-            yield Sample((array((3, 5), float32),), {"widths": widths, "mode": mode})
-    yield Sample((array((3, 5), float32),), {"widths": ((3, 0), (0, 0)), "mode": "reflect"}, ShapeError)
-    yield Sample((array((3, 5), float32),), {"widths": ((1, 0), (6, 0)), "mode": "circular"}, ShapeError)
-    yield Sample((array((0,), float32),), {"widths": ((1, 0),), "mode": "replicate"}, ShapeError)
-    yield Sample((array((3,), float32),), {"widths": ((1, 0),), "mode": "mirror"}, ShapeError)
-
-
-def _places_samples() -> Iterator[Sample]:
-    for mode in _EXTENSIONS:
-        yield Sample((), {"size": 5, "before": 2, "after": 3, "mode": mode})
-
-
-def _extend_reference(x: Any, *, widths: Widths, mode: str) -> Any:
-    return np.pad(x, widths, mode=_NUMPY[mode])
-
-
-extend = register(
-    Op("extend", _extend_type, at=_extend_at, vjp=_extend_vjp, samples=_extend_samples, reference=_extend_reference,
-       doc="A border that continues the tensor: mirrored at its ends, its end elements repeated, or going round.")
-)  # fmt: skip
-extended_places = register(
-    Op("extended_places", lambda *, size, before, after, mode: TensorType((before + size + after,), int64),
-       at=lambda i, *, size, before, after, mode: _EXTENSIONS[mode](i[0] - before, i[0].like(0) + size),
-       reference=lambda *, size, before, after, mode: np.pad(np.arange(size), (before, after), mode=_NUMPY[mode]),
-       samples=_places_samples, doc="Where each element of an extended axis comes from.")
-)  # fmt: skip
+concat: Op = register(
+    Op(
+        "concat",
+        _concat_type,
+        extern="concat",
+        dense=True,
+        vjp=_concat_vjp,
+        onnx="Concat",
+        reference=lambda *xs, axis: np.concatenate(xs, axis),
+        samples=_concat_samples,
+        doc="Tensors one behind the other along an axis.",
+    )
+)
 
 
 # roll
 
 
 def _roll_type(x: TensorType, *, shifts: tuple[int, ...]) -> TensorType:
-    if len(shifts) != x.ndim or any(not 0 <= s < max(n, 1) for s, n in zip(shifts, x.shape, strict=True)):  # type: ignore[type-var]
+    shape: Any = x.shape
+    if len(shifts) != len(shape) or any(
+        not 0 <= s < max(n, 1) for s, n in zip(shifts, shape, strict=True)
+    ):
         raise ShapeError("roll", expected=f"a shift within each axis of {x}", got=str(shifts))
     return x
 
 
-def _roll_at(i: Any, x: Any, *, shifts: tuple[int, ...]) -> Scalar:
+def _roll_at(i: Any, x: Any, *, shifts: tuple[int, ...]) -> Any:
     place = []
     for j, n, s in zip(i, x.shape, shifts, strict=True):
         q = j - s
         place.append(select(q < 0, q + n, q) if s else j)
-    return x(place)  # type: ignore[no-any-return]
+    return x(place)
 
 
 def _roll_samples() -> Iterator[Sample]:
@@ -223,13 +111,21 @@ def _roll_samples() -> Iterator[Sample]:
     yield Sample((array((3, 5), float32),), {"shifts": (3, 0)}, ShapeError)
 
 
-roll = register(
-    Op("roll", _roll_type, at=_roll_at, samples=_roll_samples,
-       vjp=lambda g, y, x, *, shifts: (
-           lambda: roll(g, shifts=tuple(-s % max(n, 1) for s, n in zip(shifts, x.type.shape, strict=True))),),
-       reference=lambda x, *, shifts: np.roll(x, shifts, tuple(range(x.ndim))),
-       doc="Elements moved along each axis; those that leave it come back in at the other end.")
-)  # fmt: skip
+roll: Op = register(
+    Op(
+        "roll",
+        _roll_type,
+        at=_roll_at,
+        samples=_roll_samples,
+        vjp=lambda g, y, x, *, shifts: (
+            lambda: roll(
+                g, shifts=tuple(-s % max(n, 1) for s, n in zip(shifts, x.type.shape, strict=True))
+            ),
+        ),
+        reference=lambda x, *, shifts: np.roll(x, shifts, tuple(range(x.ndim))),
+        doc="Elements moved along each axis; those that leave it come back in at the other end.",
+    )
+)
 
 
 # triangles and diagonals of the last two axes
@@ -249,24 +145,36 @@ def _matrix_samples() -> Iterator[Sample]:
     yield Sample((array((3,), float32),), {"offset": 0}, ShapeError)
 
 
-tril = register(
-    Op("tril", partial(_matrix_type, "tril"), samples=_matrix_samples, onnx="Trilu",
-       at=lambda i, x, *, offset: x(i, where=i[-1] - i[-2] <= offset, otherwise=0),
-       vjp=lambda g, y, x, *, offset: (lambda: tril(g, offset=offset),),
-       reference=lambda x, *, offset: np.tril(x, offset), doc="Zeros above a diagonal.")
-)  # fmt: skip
-triu = register(
-    Op("triu", partial(_matrix_type, "triu"), samples=_matrix_samples, onnx="Trilu",
-       at=lambda i, x, *, offset: x(i, where=i[-1] - i[-2] >= offset, otherwise=0),
-       vjp=lambda g, y, x, *, offset: (lambda: triu(g, offset=offset),),
-       reference=lambda x, *, offset: np.triu(x, offset), doc="Zeros below a diagonal.")
-)  # fmt: skip
+tril: Op = register(
+    Op(
+        "tril",
+        partial(_matrix_type, "tril"),
+        samples=_matrix_samples,
+        onnx="Trilu",
+        at=lambda i, x, *, offset: x(i, where=i[-1] - i[-2] <= offset, otherwise=0),
+        vjp=lambda g, y, x, *, offset: (lambda: tril(g, offset=offset),),
+        reference=lambda x, *, offset: np.tril(x, offset),
+        doc="Zeros above a diagonal.",
+    )
+)
+triu: Op = register(
+    Op(
+        "triu",
+        partial(_matrix_type, "triu"),
+        samples=_matrix_samples,
+        onnx="Trilu",
+        at=lambda i, x, *, offset: x(i, where=i[-1] - i[-2] >= offset, otherwise=0),
+        vjp=lambda g, y, x, *, offset: (lambda: triu(g, offset=offset),),
+        reference=lambda x, *, offset: np.triu(x, offset),
+        doc="Zeros below a diagonal.",
+    )
+)
 
 
-def _diagonal_start(shape: Shape, offset: int) -> tuple[int, int, int]:
+def _diagonal_start(shape: Any, offset: int) -> tuple[int, int, int]:
     """Row and column where the diagonal begins, and its length."""
     row, column = max(-offset, 0), max(offset, 0)
-    return row, column, max(min(shape[-2] - row, shape[-1] - column), 0)  # type: ignore[operator, type-var]
+    return row, column, max(min(shape[-2] - row, shape[-1] - column), 0)
 
 
 def _diagonal_type(x: TensorType, *, offset: int) -> TensorType:
@@ -281,13 +189,15 @@ def _diagonal_view(x: Layout, *, offset: int) -> tuple[Layout, int]:
     return Layout(out, (*x.strides[:-2], a + b)), row * a + column * b if out.size else 0
 
 
-def _diagonal_at(i: Any, x: Any, *, offset: int) -> Scalar:
+def _diagonal_at(i: Any, x: Any, *, offset: int) -> Any:
     row, column = (i[-1], i[-1] + offset) if offset >= 0 else (i[-1] - offset, i[-1])
-    return x((*i[:-1], row, column))  # type: ignore[no-any-return]
+    return x((*i[:-1], row, column))
 
 
-def _undiagonal_at(i: Any, x: Any, *, shape: Shape, offset: int) -> Scalar:
-    return x((*i[:-2], i[-2] if offset >= 0 else i[-1]), where=(i[-1] - i[-2]).eq(offset), otherwise=0)  # type: ignore[no-any-return]
+def _undiagonal_at(i: Any, x: Any, *, shape: Shape, offset: int) -> Any:
+    return x(
+        (*i[:-2], i[-2] if offset >= 0 else i[-1]), where=(i[-1] - i[-2]).eq(offset), otherwise=0
+    )
 
 
 def _undiagonal_type(x: TensorType, *, shape: Shape, offset: int) -> TensorType:
@@ -310,13 +220,26 @@ def _undiagonal_samples() -> Iterator[Sample]:
     yield Sample((array((3,), float32),), {"shape": (4, 4), "offset": 0}, ShapeError)
 
 
-diagonal = register(
-    Op("diagonal", _diagonal_type, at=_diagonal_at, view=_diagonal_view, samples=_matrix_samples,
-       vjp=lambda g, y, x, *, offset: (lambda: undiagonal(g, shape=x.type.shape, offset=offset),),
-       reference=lambda x, *, offset: np.diagonal(x, offset, -2, -1), doc="A diagonal of the last two axes.")
-)  # fmt: skip
-undiagonal = register(
-    Op("undiagonal", _undiagonal_type, at=_undiagonal_at, samples=_undiagonal_samples,
-       vjp=lambda g, y, x, *, shape, offset: (lambda: diagonal(g, offset=offset),),
-       reference=_undiagonal_reference, doc="Elements put on a diagonal among zeros.")
-)  # fmt: skip
+diagonal: Op = register(
+    Op(
+        "diagonal",
+        _diagonal_type,
+        at=_diagonal_at,
+        view=_diagonal_view,
+        samples=_matrix_samples,
+        vjp=lambda g, y, x, *, offset: (lambda: undiagonal(g, shape=x.type.shape, offset=offset),),
+        reference=lambda x, *, offset: np.diagonal(x, offset, -2, -1),
+        doc="A diagonal of the last two axes.",
+    )
+)
+undiagonal: Op = register(
+    Op(
+        "undiagonal",
+        _undiagonal_type,
+        at=_undiagonal_at,
+        samples=_undiagonal_samples,
+        vjp=lambda g, y, x, *, shape, offset: (lambda: diagonal(g, offset=offset),),
+        reference=_undiagonal_reference,
+        doc="Elements put on a diagonal among zeros.",
+    )
+)

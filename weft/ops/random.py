@@ -1,7 +1,8 @@
-"""Random numbers, each a function of a key and a counter: element i of a result takes counter offset + i * `counters`.
+"""Random numbers, each a function of a key and a counter: element i of a result takes counter
+offset + i * `counters`.
 
-Key and offset are operands, so that one plan serves every call. The generator that counts them up is
-`weft.tensor.random`; how numbers are made of bits is `weft.ops.random_bits`.
+Key and offset are operands, so that one plan serves every call. The generator that counts them up
+is `weft.tensor.random`; how numbers are made of bits is `weft.ops.random_bits`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from weft.types import DType, Shape, TensorType
 from weft.types.dtype import DTYPES, bool_, float32, float64, int64
 
 
-def _type(name: str, kinds: str, operands: tuple[Type, ...], shape: Shape, dtype: DType) -> TensorType:
+def _type(
+    name: str, kinds: str, operands: tuple[Type, ...], shape: Shape, dtype: DType
+) -> TensorType:
     for t in operands:
         if t is float or (isinstance(t, TensorType) and (t.shape or not t.dtype.is_int)):
             raise ShapeError(name, expected="integers", got=str(t))
@@ -31,9 +34,16 @@ def _type(name: str, kinds: str, operands: tuple[Type, ...], shape: Shape, dtype
 
 
 def _make(
-    name: str, kinds: str, rule: Callable[..., Scalar], reference: Callable[..., Any], more: tuple[int, ...], doc: str
+    name: str,
+    kinds: str,
+    rule: Callable[..., Scalar],
+    reference: Callable[..., Any],
+    more: tuple[int, ...],
+    doc: str,
 ) -> Op:
-    """An op over key, offset and further integers. `rule` is a function of key, counter, those integers and the dtype."""
+    """An op over key, offset and further integers. `rule` is a function of key, counter, those
+    integers and the dtype.
+    """
 
     def at(number: Any, key: Any, offset: Any, *rest: Any, dtype: DType) -> Scalar:
         counter = offset(()).cast(int64) + number * rb.counters(name, dtype)
@@ -41,7 +51,9 @@ def _make(
 
     def compared(key: int, offset: int, *rest: int, shape: Any, dtype: DType) -> Any:
         step = rb.counters(name, dtype)
-        counters = np.uint64(offset) + np.arange(np.prod(shape, dtype=int), dtype=np.uint64) * np.uint64(step)
+        counters = np.uint64(offset) + np.arange(
+            np.prod(shape, dtype=int), dtype=np.uint64
+        ) * np.uint64(step)
         return np.asarray(reference(key, counters, *rest, dtype)).astype(dtype.np).reshape(shape)
 
     def samples() -> Iterator[Sample]:
@@ -56,9 +68,15 @@ def _make(
         yield Sample((7.5, 0, *more), {"shape": (2,), "dtype": first}, ShapeError)
 
     return register(
-        Op(name, lambda *ts, shape, dtype: _type(name, kinds, ts, shape, dtype), at=Flat(at), reference=compared,
-           samples=samples, doc=doc)
-    )  # fmt: skip
+        Op(
+            name,
+            lambda *ts, shape, dtype: _type(name, kinds, ts, shape, dtype),
+            at=Flat(at),
+            reference=compared,
+            samples=samples,
+            doc=doc,
+        )
+    )
 
 
 # the same in NumPy, for tests
@@ -108,11 +126,16 @@ def _integers(key: int, counters: Any, low: int, span: int, dtype: DType) -> Any
     return ((low + words * (span or 2**64) // 2**64) % 2**64).astype(np.uint64)
 
 
-random_bits = _make("random_bits", "iub", rb.bits, _bits, (), "Every value of an integer dtype alike.")
+random_bits = _make(
+    "random_bits", "iub", rb.bits, _bits, (), "Every value of an integer dtype alike."
+)
 uniform = _make("uniform", "f", rb.uniform, _uniform, (), "Uniform in [0, 1).")
 normal = _make("normal", "f", rb.normal, _normal, (), "Normal, of mean 0 and variance 1.")
 randint = _make(
-    "randint", "iu", rb.integers, _integers, (3, 40),
+    "randint",
+    "iu",
+    rb.integers,
+    _integers,
+    (3, 40),
     "Uniform integers: operands low and span, how many there are; 0 stands for 2**64.",
-)  # fmt: skip
-
+)

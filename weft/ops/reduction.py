@@ -155,7 +155,8 @@ def _stat_samples() -> Iterator[Sample]:
             yield Sample((array((3, 5), d),), {"axes": (1,), "keepdims": True})
 
 
-@composite("mean", reference=lambda x, *, axes, keepdims: np.mean(x, axis=axes, keepdims=keepdims),
+@composite("mean", vjp=lambda g, y, x, *, axes, keepdims: (lambda: restore(g / _count(x, axes), x, axes),),
+           reference=lambda x, *, axes, keepdims: np.mean(x, axis=axes, keepdims=keepdims),
            samples=_stat_samples, onnx="ReduceMean")  # fmt: skip
 def mean(x: Value, *, axes: Axes, keepdims: bool) -> Value:
     """The sum divided by the number of elements."""

@@ -1,7 +1,7 @@
 """Finding places: positions in a sorted tensor, positions of nonzero elements.
 
-How many elements are not zero must be known before their places can be had, so that takes two ops: `nonzero_starts` counts,
-`nonzero_places` writes.
+How many elements are not zero must be known before their places can be had, so that takes two ops:
+`nonzero_starts` counts, `nonzero_places` writes.
 """
 
 from __future__ import annotations
@@ -43,10 +43,18 @@ def _searchsorted_samples() -> Iterator[Sample]:
 
 
 searchsorted = register(
-    Op("searchsorted", _searchsorted_type, extern="searchsorted", dense=True, samples=_searchsorted_samples,
-       reference=lambda ordered, values, *, right: np.searchsorted(ordered, values, "right" if right else "left"),
-       doc="Where each value could be put into an ascending tensor: before its equals, or behind them.")
-)  # fmt: skip
+    Op(
+        "searchsorted",
+        _searchsorted_type,
+        extern="searchsorted",
+        dense=True,
+        samples=_searchsorted_samples,
+        reference=lambda ordered, values, *, right: np.searchsorted(
+            ordered, values, "right" if right else "left"
+        ),
+        doc="Where each value could be put into an ascending tensor: before or behind its equals.",
+    )
+)
 
 
 def _starts(x: Any) -> Any:
@@ -69,12 +77,24 @@ def _places_samples() -> Iterator[Sample]:
 
 
 nonzero_starts = register(
-    Op("nonzero_starts", lambda x: TensorType((-(-x.size // BLOCK) + 1,), int64), extern="nonzero_starts", dense=True,
-       reference=_starts, samples=_starts_samples,
-       doc="How many elements are not zero before each block of them, and in all.")
-)  # fmt: skip
+    Op(
+        "nonzero_starts",
+        lambda x: TensorType((-(-x.size // BLOCK) + 1,), int64),
+        extern="nonzero_starts",
+        dense=True,
+        reference=_starts,
+        samples=_starts_samples,
+        doc="How many elements are not zero before each block of them, and in all.",
+    )
+)
 nonzero_places = register(
-    Op("nonzero_places", lambda x, starts, *, many: TensorType((many,), int64), extern="nonzero_places", dense=True,
-       reference=lambda x, starts, *, many: np.flatnonzero(x), samples=_places_samples,
-       doc="The row-major positions of the elements that are not zero, ascending.")
-)  # fmt: skip
+    Op(
+        "nonzero_places",
+        lambda x, starts, *, many: TensorType((many,), int64),
+        extern="nonzero_places",
+        dense=True,
+        reference=lambda x, starts, *, many: np.flatnonzero(x),
+        samples=_places_samples,
+        doc="The row-major positions of the elements that are not zero, ascending.",
+    )
+)

@@ -42,7 +42,9 @@ def _sort_vjp(g: Value, y: Value, x: Value, *, descending: bool) -> tuple[Any, .
 
 
 def _order(x: Any, descending: bool) -> Any:
-    """NumPy's stable order; for the other direction of the reversed row, so that equals keep theirs."""
+    """NumPy's stable order; for the other direction of the reversed row, so that equals keep
+    theirs.
+    """
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
     if not descending:
         return np.argsort(wide, -1, kind="stable")
@@ -61,14 +63,28 @@ def _sort_samples() -> Iterator[Sample]:
 
 
 sort = register(
-    Op("sort", _sort_type, extern="sort", dense=True, vjp=_sort_vjp, samples=_sort_samples,
-       reference=lambda x, *, descending: np.take_along_axis(x, _order(x, descending), -1),
-       doc="The elements of each row in order.")
-)  # fmt: skip
+    Op(
+        "sort",
+        _sort_type,
+        extern="sort",
+        dense=True,
+        vjp=_sort_vjp,
+        samples=_sort_samples,
+        reference=lambda x, *, descending: np.take_along_axis(x, _order(x, descending), -1),
+        doc="The elements of each row in order.",
+    )
+)
 argsort = register(
-    Op("argsort", _argsort_type, extern="argsort", dense=True, samples=_sort_samples,
-       reference=lambda x, *, descending: _order(x, descending), doc="Where the elements of each row in order are.")
-)  # fmt: skip
+    Op(
+        "argsort",
+        _argsort_type,
+        extern="argsort",
+        dense=True,
+        samples=_sort_samples,
+        reference=lambda x, *, descending: _order(x, descending),
+        doc="Where the elements of each row in order are.",
+    )
+)
 
 
 def _topk_type(t: TensorType, *, k: int, largest: bool) -> tuple[TensorType, TensorType]:
@@ -99,6 +115,15 @@ def _topk_reference(x: Any, *, k: int, largest: bool) -> tuple[Any, Any]:
 
 
 topk = register(
-    Op("topk", _topk_type, extern="topk", dense=True, vjp=_topk_vjp, onnx="TopK", samples=_topk_samples,
-       reference=_topk_reference, doc="The k largest (smallest) elements of each row, the most extreme first, and where they are.")
-)  # fmt: skip
+    Op(
+        "topk",
+        _topk_type,
+        extern="topk",
+        dense=True,
+        vjp=_topk_vjp,
+        onnx="TopK",
+        samples=_topk_samples,
+        reference=_topk_reference,
+        doc="The k largest (smallest) elements of each row, in order, and where they are.",
+    )
+)

@@ -1,10 +1,11 @@
 """The native engine of eager mode: one call from Python arguments to Python results.
 
-`native/*.ll` is LLVM IR written by hand, one module: the call itself (launch), the caching allocator (memory), Python numbers as operands
-(scalar), threads and interrupts (pool), and what depends on CPython (python) or on the machine (system). Here it is compiled, or
-found in the kernel cache, and given the classes whose instances it makes.
+`native/*.ll` is LLVM IR written by hand, one module: the call itself (launch, results), the caching
+allocator (memory), Python numbers as operands (scalar), threads (pool, workers), Ctrl-C
+(interrupts), and what depends on CPython (python) or on the machine (system). Here it is compiled,
+or found in the kernel cache, and given the classes whose instances it makes.
 
-An engine is never unloaded: memory blocks may die, and threads sleep in it, until the process is gone.
+An engine is never unloaded: memory blocks may die, and threads sleep in it, until the process ends.
 """
 
 from __future__ import annotations
@@ -35,19 +36,23 @@ from weft.runtime.plan import KEEP_OUTPUT, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
 from weft.types import DTYPES
 
-SOURCES = ("python", "system", "memory", "scalar", "pool", "launch")
+SOURCES = (
+    "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "launch",
+)  # fmt: skip
 
 # words before a frame's first: what poll needs to know of the launch around it
 _CONTEXT = {"frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4}
-_CONTEXT_WORDS = 4
 _METH_NOARGS, _METH_FASTCALL = 0x0004, 0x0080
+_COUNTS = ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
 
 OnError = Callable[[Plan | None, int, int, tuple[Any, ...]], object]
 
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """Bytes in use by tensors, kept for the next ones, and the most ever in use; blocks got from the system and given back."""
+    """Bytes in tensors, kept for the next ones, and the most there ever were in tensors; blocks got
+    from the system and given back.
+    """
 
     used: int
     cached: int
@@ -57,11 +62,16 @@ class MemoryStats:
 
 
 class Engine:
-    """The engine over the classes whose instances it is to make. A process needs one."""
+    """The engine over the classes whose instances it is to make. A process needs one.
+
+    `resolve_keep(plan)` sets a plan's keep mask when its first gradient is wanted; `grad_mode` says
+    whether notes are made, and is asked only while a `pause` is open; `on_error(plan, status,
+    detail, args)` raises what a failed launch means (by default `raise_error`).
+    """
 
     launch: Callable[..., Any]  # launch(plan, *args) -> the result, or a tuple of several
     trim: Callable[[], int]  # gives cached memory back to the system: how many bytes
-    pause: Callable[[], None]  # a no_grad block opens: from now on `grad_mode` is asked
+    pause: Callable[[], None]  # a no_grad block opens
     resume: Callable[[], None]  # it closes
     next_serial: Callable[[], int]  # the number of a note made in Python
 
@@ -78,29 +88,31 @@ class Engine:
         _check_interpreter()
         text = native_text(tensor, buffer, note)
         _check_symbols(text)
-        self.code = kernels.load(
-            f"engine {blake2b(text.encode(), digest_size=16).hexdigest()}", lambda: text
-        )
-        self._defs: list[Any] = []
+        name = f"engine {blake2b(text.encode(), digest_size=16).hexdigest()}"
+        self.code = kernels.load(name, lambda: text)
+        self._alive: list[Any] = []
         given = {
-            "tensor_type": tensor, "buffer_type": buffer, "note_type": note, "plan_type": Plan, "grad_mode": grad_mode,
-            "resolve_keep": resolve_keep, "on_error": on_error or raise_error, "block_type": self._block_type(),
-        }  # fmt: skip
-        for name, value in given.items():
-            self._variable(name).value = id(value)
-        self._given = given
+            "tensor_type": tensor,
+            "buffer_type": buffer,
+            "note_type": note,
+            "plan_type": Plan,
+            "block_type": self._block_type(),
+            "grad_mode": grad_mode,
+            "resolve_keep": resolve_keep,
+            "on_error": on_error or raise_error,
+        }
+        for variable, value in given.items():
+            self._variable(variable).value = id(value)
+        self._alive.append(given)
         self._variable("cache_limit").value = _memory() // 8
         self._variable("huge_pages").value = int(_huge_pages())
+        self._counts = [self._variable(name) for name in _COUNTS]
+        self._allocate = self._function("allocate", _METH_FASTCALL)
         self.launch = self._function("launch", _METH_FASTCALL)
         self.trim = self._function("trim", _METH_NOARGS)
         self.pause = self._function("pause", _METH_NOARGS)
         self.resume = self._function("resume", _METH_NOARGS)
         self.next_serial = self._function("next_serial", _METH_NOARGS)
-        self._allocate = self._function("allocate", _METH_FASTCALL)
-        self._counts = [
-            self._variable(n)
-            for n in ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
-        ]
         self.pool = Pool(self.code.address)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # never unloaded
 
@@ -109,40 +121,31 @@ class Engine:
         return self._allocate(layout, layout.type.nbytes)
 
     def memory_stats(self) -> MemoryStats:
-        return MemoryStats(*(c.value for c in self._counts))
+        """What the allocator holds."""
+        return MemoryStats(*(count.value for count in self._counts))
 
     def _variable(self, name: str) -> ctypes.c_int64:
         return ctypes.c_int64.from_address(self.code.address(name))
 
     def _function(self, name: str, flags: int) -> Callable[..., Any]:
         definition = _PyMethodDef(name.encode(), self.code.address(name), flags, None)
-        self._defs.append(definition)
-        new = ctypes.PYFUNCTYPE(
-            ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object
-        )(("PyCFunction_NewEx", ctypes.pythonapi))
-        made: Callable[..., Any] = new(ctypes.addressof(definition), None, __name__)
+        self._alive.append(definition)
+        made: Callable[..., Any] = _NEW_FUNCTION(ctypes.addressof(definition), None, __name__)
         return made
 
     def _block_type(self) -> type:
         """The type of memory blocks: see native/memory.ll."""
-        dealloc, doc, end = 52, 56, 0  # from CPython's typeslots.h, part of the stable ABI
-        about = ctypes.c_char_p(
-            b"Memory of Weft's allocator. It is reused when the last buffer over it is gone."
-        )
-        slots = (_PyType_Slot * 3)(
-            (dealloc, self.code.address("free_block")),
-            (doc, ctypes.cast(about, ctypes.c_void_p)),
-            (end, None),
+        dealloc, doc = 52, 56  # of CPython's typeslots.h, part of the stable ABI
+        about = ctypes.create_string_buffer(b"Memory that is used again once no buffer needs it.")
+        slots = (_PyTypeSlot * 3)(
+            _PyTypeSlot(dealloc, self.code.address("free_block")),
+            _PyTypeSlot(doc, ctypes.addressof(about)),
         )
         default, no_new, immutable = 1 << 18, 1 << 7, 1 << 8
-        spec = _PyType_Spec(
-            f"{__name__}.Block".encode(), 64, 0, default | no_new | immutable, slots
-        )
-        self._defs += [about, slots, spec]
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(
-            ("PyType_FromSpec", ctypes.pythonapi)
-        )
-        made: type = new(ctypes.addressof(spec))
+        flags = default | no_new | immutable
+        spec = _PyTypeSpec(f"{__name__}.Block".encode(), 64, 0, flags, slots)
+        self._alive += [about, slots, spec]
+        made: type = _NEW_TYPE(ctypes.addressof(spec))
         return made
 
 
@@ -154,20 +157,21 @@ def native_text(tensor: type, buffer: type, note: type) -> str:
         "max_threads": MAX_THREADS,
         "keep_output": KEEP_OUTPUT,
         "phase_words": len(PhaseWord),
-        "frame_context": _CONTEXT_WORDS,
-        "frame_words": _CONTEXT_WORDS + 3,
+        "frame_context": len(_CONTEXT),
+        "frame_words": len(_CONTEXT) + 3,
         **_CONTEXT,
         **{f"plan_{w.name.lower()}": int(w) for w in Word},
         **{f"phase_{w.name.lower()}": int(w) for w in PhaseWord},
         **{f"status_{s.name.lower()}": int(s) for s in Status},
-        **{f"plan_slot_{n}": slot_offset(Plan, n) for n in ("address", "call", "layouts")},
-        **{f"tensor_{n}": slot_offset(tensor, n) for n in ("data", "note", "leaf")},
-        **{f"buffer_{n}": slot_offset(buffer, n) for n in ("layout", "address", "owner")},
-        **{
-            f"note_{n}": slot_offset(note, n)
-            for n in ("call", "parents", "saved", "output", "serial")
-        },
     }
+    classes = {
+        "plan_slot": (Plan, ("address", "call", "layouts")),
+        "tensor": (tensor, ("data", "note", "leaf")),
+        "buffer": (buffer, ("layout", "address", "owner")),
+        "note": (note, ("call", "parents", "saved", "output", "serial")),
+    }
+    for prefix, (cls, slots) in classes.items():
+        constants |= {f"{prefix}_{slot}": slot_offset(cls, slot) for slot in slots}
     folder = Path(__file__).parent / "native"
     text = "\n".join((folder / f"{name}.ll").read_text() for name in SOURCES)
     return re.sub(r"\{\{(\w+)\}\}", lambda m: str(constants[m[1]]), text)
@@ -180,7 +184,8 @@ def slot_offset(cls: type, name: str) -> int:
     >>> sorted(slot_offset(Buffer, n) for n in ("layout", "address", "owner"))
     [16, 24, 32]
     """
-    probe, found = object.__new__(cls), object()
+    probe: Any = object.__new__(cls)
+    found = object()
     getattr(cls, name).__set__(probe, found)
     words = (ctypes.c_void_p * (cls.__basicsize__ // 8)).from_address(id(probe))
     return 8 * list(words).index(id(found))
@@ -198,41 +203,46 @@ def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ..
             got="none from the system",
             hint="drop tensors you no longer need, or work in smaller pieces",
         )
-    if status == Status.SCALAR:
-        assert plan is not None
+    if status == Status.SCALAR and plan is not None:
         dtype = DTYPES[plan.kind(detail) - 1]
-        raise NumericsError(
-            place, expected=f"a number that {dtype.name} holds", got=repr(args[detail])
-        )
+        raise NumericsError(place, expected=f"a {dtype.name}", got=repr(args[detail]))
     if status == Status.ARGUMENT:
-        raise DTypeError(
-            place,
-            expected=f"a tensor or number as argument {detail}",
-            got=type(args[detail]).__name__,
-        )
+        got = type(args[detail]).__name__
+        raise DTypeError(place, expected=f"a tensor or number as argument {detail}", got=got)
     if status == Status.INTERRUPTED:
-        raise WeftError(place, expected="to finish", got="a fork in a signal handler during the op")
-    raise WeftError(place, got=f"status {status} ({detail})")
+        raise WeftError(place, got="a fork in a signal handler while it ran")
+    raise WeftError(place, got=f"status {status}, detail {detail}")
 
 
 class _PyMethodDef(ctypes.Structure):
-    _fields_ = [
+    _fields_ = (
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
         ("flags", ctypes.c_int),
         ("doc", ctypes.c_char_p),
-    ]
+    )
 
 
-class _PyType_Slot(ctypes.Structure):
-    _fields_ = [("slot", ctypes.c_int), ("function", ctypes.c_void_p)]
+class _PyTypeSlot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("value", ctypes.c_void_p))
 
 
-class _PyType_Spec(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int), ("flags", ctypes.c_uint),
-        ("slots", ctypes.POINTER(_PyType_Slot)),
-    ]  # fmt: skip
+class _PyTypeSpec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_PyTypeSlot)),
+    )
+
+
+_NEW_FUNCTION = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+_NEW_TYPE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(
+    ("PyType_FromSpec", ctypes.pythonapi)
+)
 
 
 def _check_interpreter() -> None:
@@ -251,9 +261,8 @@ def _check_symbols(text: str) -> None:
     names = re.findall(r"^declare .*@(\w+)\(|^@(\w+) = external", text, re.MULTILINE)
     missing = [f or v for f, v in names if not hasattr(ctypes.pythonapi, f or v)]
     if missing:
-        raise DeviceError(
-            "engine", expected="CPython 3.11 or later on Linux", got=f"no {', '.join(missing)}"
-        )
+        got = f"none with {', '.join(missing)}"
+        raise DeviceError("engine", expected="CPython 3.11 or later on Linux", got=got)
 
 
 def _memory() -> int:
@@ -267,7 +276,9 @@ def _memory() -> int:
 
 
 def _huge_pages() -> bool:
+    """Does the system give huge pages to who asks for them?"""
     try:
-        return "[never]" not in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+        said = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
     except OSError:
         return False
+    return "[never]" not in said

@@ -1,6 +1,7 @@
 """A scheduled op as the native engine reads it: words in memory.
 
-The engine's sources (native/*.ll) name every word as `{{plan_n_in}}` and the like; the numbers are those of the enums here.
+The engine's sources (native/*.ll) name every word as `{{plan_n_in}}` and the like; the numbers are
+those of the enums here.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Word(IntEnum):
     PHASES = 8  # pointer
     KEEP = 9  # bit i: backward wants input i; bit 62: the result; -1: not worked out yet
     HEAVY = 10
-    KINDS = 11  # pointer: per argument 0 for a tensor, else 1 + the index in DTYPES a Python number is converted to
+    KINDS = 11  # pointer: per argument 0 for a tensor, else 1 + index in DTYPES of a number's dtype
     SIZES = 12  # pointer: bytes of each result
     DIFFERENTIABLE = 13
     WORKER_SCRATCH = 14  # bytes for each thread, behind the shared ones
@@ -101,35 +102,34 @@ def make_plan(
     differentiable: bool,
     keep_alive: Any = None,
 ) -> Plan:
-    """The plan of a launch. `addresses`: where each phase's function starts; `keep_alive`: what owns that code."""
-    is_view = launch.view_offset is not None
-    sizes = [layout.type.nbytes for layout in launch.outs]
-    phases = [
-        word
-        for phase, at in zip(launch.phases, addresses, strict=True)
-        for word in (at, phase.tasks, max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1), 0)
-    ]
-    words = [
-        len(arg_kinds), len(launch.outs), int(is_view), launch.view_offset or 0, launch.scratch,
-        len(launch.params), 0, len(launch.phases), 0, -1, int(launch.heavy), 0, 0, int(differentiable),
-        launch.worker_scratch,
-    ]  # fmt: skip
-    tables = {
-        Word.PARAMS: launch.params,
-        Word.PHASES: phases,
-        Word.KINDS: arg_kinds,
-        Word.SIZES: sizes,
-    }
-    if len(launch.params) + 3 * len(arg_kinds) + 2 * len(sizes) > MAX_WORDS:
-        raise ShapeError(
-            "launch", expected=f"at most {MAX_WORDS // 4} operands", got=str(len(arg_kinds))
-        )
-    memory = array("q", words)
-    starts = {}
-    for name, table in tables.items():
-        starts[name] = len(memory)
-        memory.extend(table)
-    base = memory.buffer_info()[0]
-    for name, start in starts.items():
-        memory[name] = base + 8 * start
+    """The plan of a launch.
+
+    `addresses`: where each phase's function starts; `keep_alive`: what owns that code.
+    """
+    kinds, sizes = tuple(arg_kinds), [layout.type.nbytes for layout in launch.outs]
+    if len(launch.params) + 3 * len(kinds) + 2 * len(sizes) > MAX_WORDS:
+        expected = f"at most {MAX_WORDS // 4} operands"
+        raise ShapeError("launch", expected=expected, got=str(len(kinds)))
+    phases: list[int] = []
+    for phase, at in zip(launch.phases, addresses, strict=True):
+        phases += at, phase.tasks, max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1), 0
+    memory = array("q", bytes(8 * len(Word)))
+    memory[Word.N_IN] = len(kinds)
+    memory[Word.N_OUT] = len(sizes)
+    memory[Word.KIND] = launch.view_offset is not None
+    memory[Word.VIEW_OFFSET] = launch.view_offset or 0
+    memory[Word.SCRATCH] = launch.scratch
+    memory[Word.N_PARAMS] = len(launch.params)
+    memory[Word.N_PHASES] = len(launch.phases)
+    memory[Word.KEEP] = -1
+    memory[Word.HEAVY] = launch.heavy
+    memory[Word.DIFFERENTIABLE] = differentiable
+    memory[Word.WORKER_SCRATCH] = launch.worker_scratch
+    memory.extend((*launch.params, *phases, *kinds, *sizes))
+    # extended for the last time: from here on it stays where it is
+    params = memory.buffer_info()[0] + 8 * len(Word)
+    memory[Word.PARAMS] = params
+    memory[Word.PHASES] = params + 8 * len(launch.params)
+    memory[Word.KINDS] = memory[Word.PHASES] + 8 * len(phases)
+    memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
     return Plan((memory, keep_alive), call, launch.outs)

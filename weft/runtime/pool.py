@@ -1,7 +1,8 @@
 """How many threads a launch runs on.
 
-The threads live in native code (native/pool.ll): plain pthreads that never touch Python. They are started by the first launch that
-wants them, never by an import; a forked child finds that it has none and starts its own; the end of the process ends them.
+The threads live in native code (native/workers.ll): plain pthreads that never touch Python. They
+are started by the first launch that wants them, never by an import; a forked child finds that it
+has none and starts its own; the end of the process ends them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SPIN_CYCLES = 300_000
 
 
 class Pool:
-    """The threads of one engine. `address(name)` says where the engine keeps a variable or function."""
+    """The threads of one engine. `address(name)`: where it keeps a variable or function."""
 
     def __init__(self, address: Callable[[str], int]) -> None:
         self._size = ctypes.c_int64.from_address(address("pool_size"))

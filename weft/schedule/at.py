@@ -1,8 +1,10 @@
-"""Index functions: every element of the result from elements of the operands at indices that a rule computes.
+"""Index functions: every element of the result from elements of the operands at indices that a rule
+computes.
 
-The rule of an op is run once, on symbols, and becomes one scalar expression. Sizes, strides and the integers among the
-op's attributes are parameters of the kernel, so that a new shape or a new start compiles nothing; a rule that looks at
-an attribute (`if step == 1`) decides for itself what is worth a kernel of its own.
+The rule of an op is run once, on symbols, and becomes one scalar expression. Sizes, strides and the
+integers among the op's attributes are parameters of the kernel, so that a new shape or a new start
+compiles nothing; a rule that looks at an attribute (`if step == 1`) decides for itself what is
+worth a kernel of its own.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ Operand = Layout | DType  # a bare dtype: a Python scalar, passed in memory of t
 
 @dataclass(frozen=True, eq=False)
 class AtSpec:
-    """`root` at every index of a dense result of `rank` axes (at least one), over operands of `dtypes` and `ranks`.
+    """`root` at every index of a dense result of `rank` axes (at least one), over operands of
+    `dtypes` and `ranks`.
 
-    Params: `extra` of the rule, rows of a task, tasks of a row, elements of such a piece, rows, sizes of the result, then
-    the strides of every operand. Task = row block * tasks of a row + piece.
+    Params: `extra` of the rule, rows of a task, tasks of a row, elements of such a piece, rows,
+    sizes of the result, then the strides of every operand. Task = row block * tasks of a row +
+    piece.
     """
 
     root: Scalar
@@ -50,11 +54,17 @@ class AtSpec:
 class Loader:
     """What a rule sees of an operand: call it with one index per axis for the element there."""
 
-    def __init__(self, position: int, shape: tuple[int, ...], sizes: tuple[Scalar, ...], dtype: DType) -> None:
+    def __init__(
+        self, position: int, shape: tuple[int, ...], sizes: tuple[Scalar, ...], dtype: DType
+    ) -> None:
         self.position, self.static, self.shape, self.dtype = position, shape, sizes, dtype
 
-    def __call__(self, at: Sequence[Any], where: Scalar | None = None, otherwise: Any = None) -> Scalar:
-        """The element at the indices `at`. Where `where` does not hold nothing is read and the result is `otherwise`."""
+    def __call__(
+        self, at: Sequence[Any], where: Scalar | None = None, otherwise: Any = None
+    ) -> Scalar:
+        """The element at the indices `at`. Where `where` does not hold nothing is read and the
+        result is `otherwise`.
+        """
         indices = [i if isinstance(i, Scalar) else _lifted(i) for i in at]
         if len(indices) != len(self.static):
             raise TypeError(f"an operand of {len(self.static)} axes read at {len(indices)} indices")
@@ -70,7 +80,9 @@ def _lifted(i: int) -> Scalar:
     return param(i.position) if isinstance(i, Known) else const(i, int64)
 
 
-def plan_at(rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str, Any], out_type: TensorType) -> Launch:
+def plan_at(
+    rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str, Any], out_type: TensorType
+) -> Launch:
     """Run `rule(index, *loaders, **attrs)` at every index of the result."""
     out = Layout.dense(out_type)
     if out_type.size == 0:
@@ -91,7 +103,9 @@ def plan_at(rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str
         dtypes.append(x.type.dtype if isinstance(x, Layout) else x)
         strides.append(x.strides if isinstance(x, Layout) else ())
         shape: Any = x.type.shape if isinstance(x, Layout) else ()
-        loaders.append(Loader(n, shape, tuple(param(parameter(k).position) for k in shape), dtypes[-1]))
+        loaders.append(
+            Loader(n, shape, tuple(param(parameter(k).position) for k in shape), dtypes[-1])
+        )
     root = rule(where, *loaders, **known).cast(out_type.dtype)
     sizes: Any = out_type.shape or (1,)
     spec = AtSpec(root, tuple(dtypes), tuple(map(len, strides)), len(sizes), len(params))
@@ -102,7 +116,9 @@ def plan_at(rule: Callable[..., Scalar], ins: Sequence[Operand], attrs: dict[str
     block = max(1, TASK // inner) if per_row == 1 else 1
     tasks = pieces(rows, block) * per_row
     numbers = (*params, block, per_row, piece, rows, *sizes, *(s for x in strides for s in x))
-    return Launch((out,), (Phase(spec, tasks),), numbers, heavy=out_type.size >= HEAVY and tasks > 1)
+    return Launch(
+        (out,), (Phase(spec, tasks),), numbers, heavy=out_type.size >= HEAVY and tasks > 1
+    )
 
 
 def _knowing(value: Any, parameter: Callable[[int], Known]) -> Any:
@@ -112,5 +128,3 @@ def _knowing(value: Any, parameter: Callable[[int], Known]) -> Any:
     if isinstance(value, tuple):
         return tuple(_knowing(v, parameter) for v in value)
     return value
-
-

@@ -1,7 +1,7 @@
 """Joining along an axis: runs of bytes copied one behind the other.
 
-The result is cut into blocks of bytes without regard to where operands end, so threads share the work evenly whatever the
-shapes are. Requires dense operands.
+The result is cut into blocks of bytes without regard to where operands end, so threads share the
+work evenly whatever the shapes are. Requires dense operands.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ BLOCK = 1 << 17
 
 @dataclass(frozen=True)
 class Concat:
-    """Operands x0 .. x(count-1), out. Params: bytes of the result, of a row of it, of a block; then for each operand that is not
-    empty its number, where its run begins in a row and where it ends; then -1. Task = block.
+    """Operands x0 .. x(count-1), out. Params: bytes of the result, of a row of it, of a block; then
+    for each operand that is not empty its number, where its run begins in a row and where it ends;
+    then -1. Task = block.
     """
 
     count: int
@@ -35,7 +36,9 @@ def plan_concat(xs: Sequence[Layout], axis: int) -> Launch:
     require_dense("concat", *xs)
     first = xs[0].type
     total = sum(x.type.shape[axis] for x in xs)  # type: ignore[misc]
-    out = Layout.dense(TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype))
+    out = Layout.dense(
+        TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
+    )
     if out.type.size == 0:
         return Launch((out,))
     table: list[int] = []
@@ -49,4 +52,9 @@ def plan_concat(xs: Sequence[Layout], axis: int) -> Launch:
     size = out.type.nbytes
     block = min(size, BLOCK)
     tasks = pieces(size, block)
-    return Launch((out,), (Phase(Concat(len(xs)), tasks),), (size, end, block, *table, -1), heavy=size >= 4 * HEAVY and tasks > 1)
+    return Launch(
+        (out,),
+        (Phase(Concat(len(xs)), tasks),),
+        (size, end, block, *table, -1),
+        heavy=size >= 4 * HEAVY and tasks > 1,
+    )

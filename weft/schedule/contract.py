@@ -16,7 +16,7 @@ from weft.schedule.contract_spec import AXIS, HEADER, SQUARE, WIDE, ContractSpec
 from weft.schedule.launch import Launch, Phase
 
 #: products above which a launch is worth the thread pool
-HEAVY = 1 << 16
+HEAVY = 1 << 19
 #: products up to which r is read in place: packing would not pay
 SMALL = 1 << 15
 #: rows of l this many bytes apart, or a multiple of it, fall in the same few places of a first-level cache

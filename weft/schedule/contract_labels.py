@@ -69,11 +69,12 @@ class Operand:
         if not self.windowed:
             return 0
         spans = dict.fromkeys(batch.names, 1) | _spans(lanes, block) | _spans(depth, depth_block)
-        size = 1
+        size = last = 1
         for x in self.said:
             w = x if isinstance(x, Window) else Window(x, "", 1, 0)
-            size *= 1 + abs(w.stride) * (spans.get(w.pos, 1) - 1) + abs(w.dilation) * (spans.get(w.tap, 1) - 1)
-        return size + 64
+            last = 1 + abs(w.stride) * (spans.get(w.pos, 1) - 1) + abs(w.dilation) * (spans.get(w.tap, 1) - 1)
+            size *= last
+        return size // last * (last + 15)  # rows are padded to whole vectors
 
     def lane_step(self, lanes: Group, side: str) -> int:
         """How far apart neighbouring lanes lie, as packing sees them."""

@@ -28,7 +28,8 @@ def _scatter_on_zeros(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> La
 def _scatter(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         base, index, source = xs
-        return plan_scatter(base.type.shape, index, source, attrs["axis"], op, base=base, threads=threads)  # type: ignore[arg-type]
+        shape: Any = base.type.shape
+        return plan_scatter(shape, index, source, attrs["axis"], op, base=base, threads=threads)
 
     return plan
 
@@ -37,7 +38,15 @@ def _scan(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         several = isinstance(out, tuple)
         dtype = None if several else out.dtype  # type: ignore[union-attr]
-        return plan_scan(xs[0], attrs["axis"], op, dtype=dtype, reverse=attrs.get("reverse", False), indices=several, threads=threads)
+        return plan_scan(
+            xs[0],
+            attrs["axis"],
+            op,
+            dtype=dtype,
+            reverse=attrs.get("reverse", False),
+            indices=several,
+            threads=threads,
+        )
 
     return plan
 
@@ -51,7 +60,9 @@ def _sort(values: bool) -> Planner:
 
 EXTERNS: dict[str, Planner] = {
     "take": lambda xs, attrs, out, threads: plan_take(xs[0], xs[1], attrs["axis"]),
-    "take_along_axis": lambda xs, attrs, out, threads: plan_take_along_axis(xs[0], xs[1], attrs["axis"]),
+    "take_along_axis": lambda xs, attrs, out, threads: plan_take_along_axis(
+        xs[0], xs[1], attrs["axis"]
+    ),
     "scatter_sum": _scatter_on_zeros,
     "scatter_add": _scatter("add"),
     "scatter_assign": _scatter("assign"),
@@ -62,7 +73,9 @@ EXTERNS: dict[str, Planner] = {
     "cumulative_min": _scan("min"),
     "sort": _sort(values=True),
     "argsort": _sort(values=False),
-    "searchsorted": lambda xs, attrs, out, threads: plan_searchsorted(xs[0], xs[1], right=attrs["right"]),
+    "searchsorted": lambda xs, attrs, out, threads: plan_searchsorted(
+        xs[0], xs[1], right=attrs["right"]
+    ),
     "nonzero_starts": lambda xs, attrs, out, threads: plan_count_nonzero(xs[0]),
     "nonzero_places": lambda xs, attrs, out, threads: plan_nonzero(xs[0], xs[1], attrs["many"]),
     "topk": lambda xs, attrs, out, threads: plan_topk(xs[0], attrs["k"], largest=attrs["largest"]),

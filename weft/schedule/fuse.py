@@ -80,8 +80,8 @@ def _as_map(f: Function, layouts: Sequence[Layout]) -> Launch:
             env[n] = _literal(n) if not isinstance(n.type, TensorType) else const(_literal(n), n.type.dtype)
         elif op.scalar is not None:
             env[n] = _apply(n, [env[i] for i in n.inputs])
-        elif op in (alias, copy):
-            env[n] = env[n.inputs[0]]
+        elif op in (alias, copy, broadcast_to) or (op is reshape and n.type.size == 1):
+            env[n] = env[n.inputs[0]]  # operands are broadcast to the result anyway
         else:
             raise Unreadable(op.name)
     outs = [env[r] for r in f.results]

@@ -38,7 +38,7 @@ class Launch:
 
 
 #: estimated scalar operations above which a launch is worth waking the pool for
-HEAVY = 1 << 16
+HEAVY = 1 << 17
 
 
 @dataclass(frozen=True)

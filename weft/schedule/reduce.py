@@ -65,9 +65,7 @@ def plan_fold(
     plan = Phases(monoid, acc, len(inputs) + 1, threads, math.prod(shape) >= HEAVY, numbers)
     source = Source(tuple(i.type.dtype for i in inputs), rule.cast(acc), strides)
     sizes, runs = list(shape), _runs(shape, axes)
-    while len(runs) > 1 and math.prod(
-        shape
-    ):  # an empty reduction is the identity, whatever the order
+    while len(runs) > 1 and 0 not in shape:  # nothing to reduce gives the identity in any order
         run = runs.pop()
         source = plan.reduce(source, sizes, run, last=False, epilogue=None)
         sizes = [1 if a in run else n for a, n in enumerate(sizes)]

@@ -29,7 +29,7 @@ KEEP = 6
 TASK = 1 << 15
 #: rows that go through the levels together (one's latency hides behind the others'), at most, and
 #: bytes of them
-BATCH, BATCH_BYTES = 16, 16384
+BATCH, BATCH_BYTES = 16, 4096
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from weft.buffer import Buffer, Layout
 from weft.buffer.dlpack import from_dlpack as _share
 from weft.buffer.interchange import allocate, copy_from_numpy, share_numpy
 from weft.errors import DTypeError, NumericsError, ShapeError
-from weft.ops import creation as ops
-from weft.ops import joining
+from weft.ops import creation as ops, joining
 from weft.ops.define import Value, installed
 from weft.ops.elementwise import astype, copy as copied
 from weft.ops.movement import broadcast_to, reshape
@@ -23,9 +22,25 @@ from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "one_hot",
-    "ones", "ones_like", "tensor", "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "tensor",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -42,10 +57,12 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
 
 
 def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
-    """A tensor of `obj`. Tensors are given back as they are unless that needs another dtype; all else is copied.
+    """A tensor of `obj`. Tensors are given back as they are unless that needs another dtype; all
+    else is copied.
 
-    With `copy=True` the result has memory of its own; with `copy=False` it shares the memory of a tensor or array, and
-    where it can't that is an error. Whoever writes to a shared array changes the tensor.
+    With `copy=True` the result has memory of its own; with `copy=False` it shares the memory of a
+    tensor or array, and where it can't that is an error. Whoever writes to a shared array changes
+    the tensor.
 
     >>> import weft as wf
     >>> x = wf.asarray([1, 2, 3])
@@ -57,19 +74,26 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if wanted is None or wanted is obj.type.dtype:
             return copied(obj) if copy else obj
         if copy is False:
-            raise DTypeError("asarray", expected=f"{obj.type.dtype.name} without a copy", got=wanted.name)
+            raise DTypeError(
+                "asarray", expected=f"{obj.type.dtype.name} without a copy", got=wanted.name
+            )
         return astype(obj, dtype=wanted)
     if copy is False:
         if isinstance(obj, np.ndarray) and (wanted is None or wanted.np == obj.dtype):
             return installed.tensor(share_numpy(obj))
         if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
             return from_dlpack(obj)
-        raise DTypeError("asarray", expected="a tensor or array of that dtype, to share its memory", got=type(obj).__name__)
+        raise DTypeError(
+            "asarray",
+            expected="a tensor or array of that dtype, to share its memory",
+            got=type(obj).__name__,
+        )
     return _copied(obj, wanted, "asarray")
 
 
 def from_dlpack(x: Any, /) -> Any:
-    """A tensor on the memory of `x`, which has `__dlpack__`: a NumPy array, a PyTorch tensor on the CPU. No element is copied.
+    """A tensor on the memory of `x`, which has `__dlpack__`: a NumPy array, a PyTorch tensor on the
+    CPU. No element is copied.
 
     >>> import weft as wf, numpy as np
     >>> wf.from_dlpack(np.arange(3))
@@ -83,7 +107,7 @@ _DEFAULTS = {"f": float32, "i": int64}
 _SMALL = 1 << 12
 
 
-def _finish(x: Value, requires_grad: bool) -> Value:
+def _finish(x: Any, requires_grad: bool) -> Any:
     if requires_grad:
         x.requires_grad = True
     return x
@@ -93,12 +117,20 @@ def _copied(data: Any, dtype: Any, place: str) -> Value:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Value):
         if not isinstance(data.data, Buffer):
-            return data if wanted is None else astype(data, dtype=wanted)  # type: ignore[no-any-return]
+            return data if wanted is None else astype(data, dtype=wanted)
         same = installed.tensor(data.data)
-        return copied(same) if wanted is None or wanted is data.type.dtype else astype(same, dtype=wanted)  # type: ignore[no-any-return]
+        return (
+            copied(same)
+            if wanted is None or wanted is data.type.dtype
+            else astype(same, dtype=wanted)
+        )
     a = _array(data, place)
     if wanted is None:
-        wanted = as_dtype(a.dtype) if _has_dtype(data) or a.dtype == np.uint64 else _DEFAULTS.get(a.dtype.kind)
+        wanted = (
+            as_dtype(a.dtype)
+            if _has_dtype(data) or a.dtype == np.uint64
+            else _DEFAULTS.get(a.dtype.kind)
+        )
     made = a is not data  # by now in memory of its own, if it was not an array before
     if wanted is not None and a.dtype != wanted.np:
         a, made = _converted(a, wanted, place), True
@@ -119,14 +151,22 @@ def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
         a = np.asarray(data)
     except ValueError as e:
         if "inhomogeneous" in str(e) or "sequence" in str(e):
-            raise ShapeError(place, expected="lists of equal lengths", got="ragged nested lists") from None
+            raise ShapeError(
+                place, expected="lists of equal lengths", got="ragged nested lists"
+            ) from None
         raise
     except TypeError:
-        raise DTypeError(place, expected="numbers, or nested lists of them", got=type(data).__name__) from None
+        raise DTypeError(
+            place, expected="numbers, or nested lists of them", got=type(data).__name__
+        ) from None
     if a.dtype.kind not in "biuf" and a.dtype.name != "bfloat16":
         if a.dtype.kind == "O" and _all_ints(a):
             raise NumericsError(place, expected="integers of at most 64 bits", got="larger ones")
-        got = f"an array of {a.dtype}" if isinstance(data, (np.ndarray, np.generic)) else f"{type(data).__name__} ({a.dtype})"
+        got = (
+            f"an array of {a.dtype}"
+            if isinstance(data, (np.ndarray, np.generic))
+            else f"{type(data).__name__} ({a.dtype})"
+        )
         raise DTypeError(place, expected="numbers, or nested lists of them", got=got)
     return a
 
@@ -147,7 +187,11 @@ def _converted(a: np.ndarray[Any, Any], to: DType, place: str) -> np.ndarray[Any
         info = np.iinfo(to.np)
         low, high = int(a.min()), int(a.max())
         if low < info.min or high > info.max:
-            raise NumericsError(place, expected=f"numbers that {to.name} holds", got=str(low if low < info.min else high))
+            raise NumericsError(
+                place,
+                expected=f"numbers that {to.name} holds",
+                got=str(low if low < info.min else high),
+            )
     if a.dtype.kind != "f":
         return a.astype(to.np)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -162,7 +206,9 @@ def _shape(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
     return sizes(shape[0] if len(shape) == 1 else shape, place)
 
 
-def _constant(number: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool, place: str) -> Value:
+def _constant(
+    number: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool, place: str
+) -> Value:
     try:
         plan = ops.full.plans[int, shape, dtype]
     except (KeyError, TypeError):
@@ -208,7 +254,8 @@ def empty(*shape: Any, dtype: Any = None) -> Any:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """Every element `fill_value`, a number or a tensor of one; its dtype is the result's unless another is said.
+    """Every element `fill_value`, a number or a tensor of one; its dtype is the result's unless
+    another is said.
 
     >>> import weft as wf
     >>> wf.full((2, 2), 7)
@@ -268,7 +315,9 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool
     tensor([9, 9])
     """
     t = value(x).type
-    return full(t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, requires_grad=requires_grad)
+    return full(
+        t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, requires_grad=requires_grad
+    )
 
 
 def empty_like(x: Any, *, dtype: Any = None) -> Any:
@@ -286,7 +335,7 @@ def empty_like(x: Any, *, dtype: Any = None) -> Any:
 
 
 def _number(x: Any, place: str) -> Any:
-    if isinstance(x, Value) or isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, (Value, np.ndarray, np.generic)):
         x = x.item()
     if isinstance(x, bool) or not isinstance(x, (int, float)):
         raise DTypeError(place, expected="numbers", got=type(x).__name__)
@@ -317,8 +366,11 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None)
     return ops.arange(float(a) if wide else a, float(d) if wide else d, size=size, dtype=wanted)
 
 
-def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, endpoint: bool = True) -> Any:
-    """`num` numbers evenly spaced from `start` to `stop`, which is the last one unless `endpoint` is False.
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, endpoint: bool = True
+) -> Any:
+    """`num` numbers evenly spaced from `start` to `stop`, which is the last one unless `endpoint`
+    is False.
 
     >>> import weft as wf
     >>> wf.linspace(0, 1, 5)
@@ -382,7 +434,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
         raise ShapeError("meshgrid", expected='indexing "xy" or "ij"', got=repr(indexing))
     xs = [value(x) for x in arrays]
     if any(x.type.ndim > 1 for x in xs):
-        raise ShapeError("meshgrid", expected="tensors of one axis", got=", ".join(str(x.type) for x in xs))
+        raise ShapeError(
+            "meshgrid", expected="tensors of one axis", got=", ".join(str(x.type) for x in xs)
+        )
     order = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         order[:2] = [1, 0]
@@ -395,7 +449,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = int64) -> Any:
-    """A last axis of zeros with a one where the index says; -1 classes means one more than the largest index.
+    """A last axis of zeros with a one where the index says; -1 classes means one more than the
+    largest index.
 
     >>> import weft as wf
     >>> wf.one_hot(wf.tensor([0, 2]), 3)

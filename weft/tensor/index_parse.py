@@ -15,15 +15,15 @@ PLACE = "index"
 
 
 class Group(NamedTuple):
-    """An integer tensor, or a mask of one or more axes, and the axes of the view that it indexes."""
+    """An integer tensor, or a mask of some axes, and the axes of the view that it indexes."""
 
-    index: Value
+    picks: Value
     axes: tuple[int, ...]
     source: int  # the operand's axis that the first of them is
 
     @property
     def is_mask(self) -> bool:
-        return self.index.type.dtype is bool_
+        return self.picks.type.dtype is bool_
 
 
 class Parsed(NamedTuple):
@@ -43,7 +43,9 @@ def parse(index: Any, shape: tuple[int, ...]) -> Parsed:
     items = [_item(e) for e in index] if isinstance(index, tuple) else [_item(index)]
     used = sum(_consumed(e) for e in items)
     if used > len(shape):
-        raise IndexRangeError(PLACE, expected=f"at most {len(shape)} indices into shape {shape}", got=f"{used}")
+        raise IndexRangeError(
+            PLACE, expected=f"at most {len(shape)} indices into shape {shape}", got=f"{used}"
+        )
     dots = sum(e is Ellipsis for e in items)
     if dots > 1:
         raise IndexRangeError(PLACE, expected="at most one ...", got=str(dots))
@@ -131,7 +133,9 @@ class _Walk:
         for a, n in enumerate(shape):
             if n != self.shape[axis + a]:
                 raise IndexRangeError(
-                    PLACE, expected=f"a mask of {self.shape[axis + a]} along axis {axis + a}", got=f"one of {n}"
+                    PLACE,
+                    expected=f"a mask of {self.shape[axis + a]} along axis {axis + a}",
+                    got=f"one of {n}",
                 )
         for _ in shape:
             self._keep(0, self.shape[self.axis], 1)
@@ -141,7 +145,9 @@ class _Walk:
 
 
 def out_of_range(i: int, axis: int, n: int) -> IndexRangeError:
-    return IndexRangeError(PLACE, expected=f"an index in [{-n}, {n}) for axis {axis} of size {n}", got=str(i))
+    return IndexRangeError(
+        PLACE, expected=f"an index in [{-n}, {n}) for axis {axis} of size {n}", got=str(i)
+    )
 
 
 def _consumed(e: Any) -> int:
@@ -184,4 +190,6 @@ def _array(e: Any) -> np.ndarray[Any, Any]:
 
 
 def _unsuitable(got: str) -> IndexTypeError:
-    return IndexTypeError(PLACE, expected="integers, slices, None, ..., and tensors of integers or bools", got=got)
+    return IndexTypeError(
+        PLACE, expected="integers, slices, None, ..., and tensors of integers or bools", got=got
+    )

@@ -1,8 +1,9 @@
 """x[...] and x[...] = v, as NumPy has them.
 
-Integers, slices, `...` and new axes are one view, found again by the tensor's layout and the index as it was written.
-Integer and boolean tensors (arrays, lists) are a gather: first the view of the rest of the index, then one `take` along the
-axes they index, joined. Assignment writes the same places and gives the whole new value.
+Integers, slices, `...` and new axes are one view, found again by the tensor's layout and the index
+as it was written. Integer and boolean tensors (arrays, lists) are a gather: first the view of the
+rest of the index, then one `take` along the axes they index, joined. Assignment writes the same
+places and gives the whole new value.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ def get(x: Value, index: Any) -> Value:
         plan = _gets[x.data.layout, key]  # type: ignore[union-attr]
     except (KeyError, AttributeError):
         return _get(x, index, key)
-    return installed.launch(plan, x)  # type: ignore[no-any-return]
+    return installed.launch(plan, x)
 
 
 def set(x: Value, index: Any, value: Any) -> Value:
     """The value that x has after x[index] = value."""
     key = index if index.__class__ is int else _spelling(index)
     try:
-        as_given = value.data.layout if isinstance(value, Value) else value.__class__
+        as_given = value.data.layout if isinstance(value, Value) else value.__class__  # type: ignore[union-attr]
         plan = _sets[x.data.layout, key, as_given]  # type: ignore[union-attr]
     except (KeyError, AttributeError):
         return _set(x, index, key, value)
-    return installed.launch(plan, x, value)  # type: ignore[no-any-return]
+    return installed.launch(plan, x, value)
 
 
 def _rows(x: Value, index: Value) -> Value:
@@ -61,14 +62,14 @@ def _rows(x: Value, index: Value) -> Value:
     except (KeyError, AttributeError):
         return _get(x, index, None)
     try:
-        return installed.launch(plan, x, index)  # type: ignore[no-any-return]
+        return installed.launch(plan, x, index)
     except IndexRangeError:
         raise _explained(parse(index, x.type.shape), x) from None  # type: ignore[arg-type]
 
 
 def _spelling(index: Any) -> tuple[Any, ...] | None:
-    """A basic index as something that can be looked up; None for any other. 1, True and 1.0 must not be taken for each
-    other, so only plain ints and slices of them have one.
+    """A basic index as something that can be looked up; None for any other. 1, True and 1.0 must
+    not be taken for each other, so only plain ints and slices of them have one.
     """
     out: list[Any] = []
     for e in index if index.__class__ is tuple else (index,):
@@ -117,7 +118,12 @@ def _set(x: Value, index: Any, key: Any, value: Any) -> Value:
     out: Value = basic_assign(x, v, **p.basic)
     if key is not None and v is value and isinstance(x.data, Buffer):
         given = v.data.layout if isinstance(v, Value) else v.__class__  # type: ignore[union-attr]
-        _remember(_sets, (x.data.layout, key, given), basic_assign, (x.data.layout, given, *p.basic.values()))
+        _remember(
+            _sets,
+            (x.data.layout, key, given),
+            basic_assign,
+            (x.data.layout, given, *p.basic.values()),
+        )
     return out
 
 
@@ -128,9 +134,13 @@ def as_value(x: Any) -> Value:
     try:
         a = np.asarray(x)
     except (ValueError, TypeError):
-        raise ShapeError(PLACE, expected="a value whose lists have equal lengths", got=type(x).__name__) from None
+        raise ShapeError(
+            PLACE, expected="a value whose lists have equal lengths", got=type(x).__name__
+        ) from None
     if a.dtype.kind not in "biuf" and a.dtype.name != "bfloat16":
-        raise DTypeError(PLACE, expected="a tensor, numbers, or nested lists of them", got=type(x).__name__)
+        raise DTypeError(
+            PLACE, expected="a tensor, numbers, or nested lists of them", got=type(x).__name__
+        )
     return installed.lift(a)
 
 
@@ -138,14 +148,18 @@ def _fitted(v: Value, ndim: int) -> Value:
     """Without leading axes of one element beyond `ndim`, as NumPy lets them be."""
     shape = v.type.shape
     extra = len(shape) - ndim
-    return reshape(v, shape=shape[extra:]) if extra > 0 and all(n == 1 for n in shape[:extra]) else v  # type: ignore[no-any-return]
+    return (
+        reshape(v, shape=shape[extra:]) if extra > 0 and all(n == 1 for n in shape[:extra]) else v
+    )
 
 
 # gathers
 
 
 class _Plan:
-    """How a gather reads from its view: the view's axes in an order in which the indexed ones stand together, as one."""
+    """How a gather reads from its view: the view's axes in an order in which the indexed ones stand
+    together, as one.
+    """
 
     def __init__(self, view: Value, p: Parsed) -> None:
         shape: Any = view.type.shape
@@ -182,8 +196,11 @@ class _Plan:
         """One index into the joined axes."""
         if len(self.indices) == 1:
             return self.indices[0]
-        spread = [i if i.type.shape == self.picks else broadcast_to(i, shape=self.picks) for i in self.indices]
-        return ravel_index(*spread, sizes=tuple(self.sizes))  # type: ignore[no-any-return]
+        spread = [
+            i if i.type.shape == self.picks else broadcast_to(i, shape=self.picks)
+            for i in self.indices
+        ]
+        return ravel_index(*spread, sizes=tuple(self.sizes))
 
     def axes(self, ndim: int) -> tuple[int, ...] | None:
         """The result's axes in NumPy's order, if that isn't the one they have."""
@@ -202,8 +219,8 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 def _positions(g: Group) -> Value:
     """The integer index that a group is; of a mask, where it holds."""
     if not g.is_mask:
-        return g.index
-    mask = g.index
+        return g.picks
+    mask = g.picks
     if not isinstance(mask.data, Buffer):
         raise CaptureError(
             PLACE,
@@ -213,7 +230,7 @@ def _positions(g: Group) -> Value:
         )
     starts = nonzero_starts(mask)
     many = int(to_numpy(starts.data)[-1])
-    return nonzero_places(mask, starts, many=many)  # type: ignore[no-any-return]
+    return nonzero_places(mask, starts, many=many)
 
 
 def _gather(x: Value, p: Parsed) -> Value:
@@ -224,7 +241,7 @@ def _gather(x: Value, p: Parsed) -> Value:
     except IndexRangeError:
         raise _explained(p, view) from None
     axes = plan.axes(y.type.ndim)
-    return y if axes is None else permute_dims(y, axes=axes)  # type: ignore[no-any-return]
+    return y if axes is None else permute_dims(y, axes=axes)
 
 
 def _scatter(x: Value, p: Parsed, value: Any) -> Value:
@@ -236,14 +253,14 @@ def _scatter(x: Value, p: Parsed, value: Any) -> Value:
         new = _masked(view, p.groups[0], v)
     else:
         new = _written(view, p, v)
-    return new if p.identity else basic_assign(x, new, **p.basic)  # type: ignore[no-any-return]
+    return new if p.identity else basic_assign(x, new, **p.basic)
 
 
 def _masked(view: Value, g: Group, v: Value) -> Value:
     """One number where the mask holds: its size does not matter then, nor how often it holds."""
     behind = view.type.ndim - g.axes[-1] - 1
-    mask = reshape(g.index, shape=(*g.index.type.shape, *[1] * (behind + (not g.index.type.shape))))
-    return where(mask, reshape(v, shape=()), view)  # type: ignore[no-any-return]
+    mask = reshape(g.picks, shape=(*g.picks.type.shape, *[1] * (behind + (not g.picks.type.shape))))
+    return where(mask, reshape(v, shape=()), view)
 
 
 def _written(view: Value, p: Parsed, v: Value) -> Value:
@@ -253,7 +270,9 @@ def _written(view: Value, p: Parsed, v: Value) -> Value:
     v = _fitted(v, len(result))
     if v.type.shape != result:
         if broadcast_shapes(v.type.shape, result, place="index assignment") != result:
-            raise ShapeError("index assignment", expected=f"a value that broadcasts to {result}", got=str(v.type))
+            raise ShapeError(
+                "index assignment", expected=f"a value that broadcasts to {result}", got=str(v.type)
+            )
         v = broadcast_to(v, shape=result)
     axes = plan.axes(len(result))
     if axes is not None:
@@ -273,9 +292,9 @@ def _written(view: Value, p: Parsed, v: Value) -> Value:
 def _explained(p: Parsed, view: Value) -> IndexRangeError:
     """Which of the indices is out of range, of which axis."""
     for g in p.groups:
-        if not g.is_mask and isinstance(g.index.data, Buffer):
+        if not g.is_mask and isinstance(g.picks.data, Buffer):
             n: int = view.type.shape[g.axes[0]]  # type: ignore[assignment]
-            given = to_numpy(g.index.data)
+            given = to_numpy(g.picks.data)
             bad = given[(given < -n) | (given >= n)]
             if bad.size:
                 return out_of_range(int(bad[0]), g.source, n)

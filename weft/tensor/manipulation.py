@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import DTypeError, ShapeError
-from weft.ops import joining as ops
+from weft.ops import joining as ops, padding
 from weft.ops.define import Value
 from weft.ops.elementwise import astype, not_equal, subtract
 from weft.ops.indexing import take
@@ -17,7 +17,19 @@ from weft.types import normalize_axes, normalize_axis, result_dtype
 from weft.types.dtype import bool_
 
 as_value = value  # where an argument has its name
-__all__ = ["chunk", "concat", "diag", "diagonal", "diff", "flip", "repeat", "roll", "split", "stack", "tile"]
+__all__ = [
+    "chunk",
+    "concat",
+    "diag",
+    "diagonal",
+    "diff",
+    "flip",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+]
 
 
 def _values(arrays: Any, place: str) -> list[Value]:
@@ -65,7 +77,8 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
 
 
 def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
-    """Pieces along an axis: each of one size (the last may be smaller), or of the sizes given. No element is copied.
+    """Pieces along an axis: each of one size (the last may be smaller), or of the sizes given. No
+    element is copied.
 
     >>> import weft as wf
     >>> wf.split(wf.arange(5), 2)
@@ -83,7 +96,9 @@ def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
     else:
         parts = list(sizes(split_size_or_sections, "split"))
         if sum(parts) != n or any(p < 0 for p in parts):
-            raise ShapeError("split", expected=f"sizes that add up to {n}, axis {a}'s", got=str(tuple(parts)))
+            raise ShapeError(
+                "split", expected=f"sizes that add up to {n}, axis {a}'s", got=str(tuple(parts))
+            )
     out, at, steps = [], 0, (1,) * len(shape)
     for p in parts:
         starts = tuple(at if k == a else 0 for k in range(len(shape)))
@@ -118,11 +133,17 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     shape: Any = v.type.shape
     axes = normalize_axes(axis, len(shape), "flip")
     starts = tuple(max(n - 1, 0) if a in axes else 0 for a, n in enumerate(shape))
-    return slice_(v, starts=starts, sizes=shape, steps=tuple(-1 if a in axes else 1 for a in range(len(shape))))
+    return slice_(
+        v,
+        starts=starts,
+        sizes=shape,
+        steps=tuple(-1 if a in axes else 1 for a in range(len(shape))),
+    )
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """Elements moved along axes, those that leave coming in at the other end; with axis None along the flattened tensor.
+    """Elements moved along axes, those that leave coming in at the other end; with axis None along
+    the flattened tensor.
 
     >>> import weft as wf
     >>> wf.roll(wf.arange(4), 1)
@@ -157,7 +178,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     if any(t < 0 for t in times):
         raise ShapeError("tile", expected="repetitions of 0 or more", got=str(times))
     ndim = max(v.type.ndim, len(times))
-    shape = (1,) * (ndim - v.type.ndim) + v.type.shape
+    shape: Any = (1,) * (ndim - v.type.ndim) + v.type.shape
     times = (1,) * (ndim - len(times)) + times
     apart = tuple(n for pair in zip((1,) * ndim, shape, strict=True) for n in pair)
     spread = tuple(n for pair in zip(times, shape, strict=True) for n in pair)
@@ -166,7 +187,8 @@ def tile(x: Any, repetitions: Any, /) -> Any:
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
-    """Each element repeated: all as often, or each as often as a sequence says. With axis None of the flattened tensor.
+    """Each element repeated: all as often, or each as often as a sequence says. With axis None of
+    the flattened tensor.
 
     >>> import weft as wf
     >>> wf.repeat(wf.tensor([1, 2]), 2), wf.repeat(wf.tensor([1, 2]), [1, 3])
@@ -177,9 +199,13 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         v, axis = reshape(v, shape=(v.type.size,)), 0
     a = normalize_axis(axis, v.type.ndim, "repeat")
     shape: Any = v.type.shape
-    counts = sizes(repeats.tolist() if isinstance(repeats, (Value, np.ndarray)) else repeats, "repeat")
+    counts = sizes(
+        repeats.tolist() if isinstance(repeats, (Value, np.ndarray)) else repeats, "repeat"
+    )
     if len(counts) not in (1, shape[a]) or any(c < 0 for c in counts):
-        raise ShapeError("repeat", expected=f"one count of 0 or more, or {shape[a]} of them", got=str(repeats))
+        raise ShapeError(
+            "repeat", expected=f"one count of 0 or more, or {shape[a]} of them", got=str(repeats)
+        )
     if len(counts) > 1:
         return take(v, value(np.repeat(np.arange(shape[a]), counts)), axis=a)
     out = reshape(v, shape=(*shape[: a + 1], 1, *shape[a + 1 :]))
@@ -205,7 +231,9 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
         shape: Any = v.type.shape
         less = (*shape[:a], max(shape[a] - 1, 0), *shape[a + 1 :])
         ones, zeros = (1,) * len(shape), (0,) * len(shape)
-        right = slice_(v, starts=tuple(int(k == a) for k in range(len(shape))), sizes=less, steps=ones)
+        right = slice_(
+            v, starts=tuple(int(k == a) for k in range(len(shape))), sizes=less, steps=ones
+        )
         left = slice_(v, starts=zeros, sizes=less, steps=ones)
         v = not_equal(right, left) if v.type.dtype is bool_ else subtract(right, left)
     return v
@@ -241,21 +269,25 @@ def diag(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
-    """A border: `pad` has pairs of widths (before, after), for the last axis first; negative ones cut off.
+    """A border: `pad` has pairs of widths (before, after), for the last axis first; negative ones
+    cut off.
 
-    Modes: "constant" (of `value`), "reflect" (mirrored, without the edge), "replicate" (the edge), "circular".
+    Modes: "constant" (of `value`), "reflect" (mirrored, without the edge), "replicate" (the edge),
+    "circular".
     """
     v = as_value(x)
     widths = sizes(pad, "pad")
     if len(widths) % 2 or len(widths) > 2 * v.type.ndim:
-        raise ShapeError("pad", expected=f"at most {v.type.ndim} pairs of widths", got=str(tuple(widths)))
+        raise ShapeError(
+            "pad", expected=f"at most {v.type.ndim} pairs of widths", got=str(tuple(widths))
+        )
     pairs = [(0, 0)] * (v.type.ndim - len(widths) // 2)
     pairs += [(widths[i], widths[i + 1]) for i in range(len(widths) - 2, -1, -2)]
     if any(w < 0 for w in widths):
         v, pairs = _cropped(v, pairs)
     if mode == "constant":
-        return ops.pad(v, value, widths=tuple(pairs))
-    return ops.extend(v, widths=tuple(pairs), mode=mode)
+        return padding.pad(v, value, widths=tuple(pairs))
+    return padding.extend(v, widths=tuple(pairs), mode=mode)
 
 
 def _cropped(v: Value, pairs: list[tuple[int, int]]) -> tuple[Value, list[tuple[int, int]]]:
@@ -263,7 +295,12 @@ def _cropped(v: Value, pairs: list[tuple[int, int]]) -> tuple[Value, list[tuple[
     left: Any = [n - max(-a, 0) - max(-b, 0) for n, (a, b) in zip(v.type.shape, pairs, strict=True)]  # type: ignore[operator]
     if min(left) < 0:
         raise ShapeError("pad", expected=f"to cut off at most {v.type.shape}", got=str(pairs))
-    v = slice_(v, starts=tuple(s if n else 0 for s, n in zip(starts, left, strict=True)), sizes=tuple(left), steps=(1,) * len(left))
+    v = slice_(
+        v,
+        starts=tuple(s if n else 0 for s, n in zip(starts, left, strict=True)),
+        sizes=tuple(left),
+        steps=(1,) * len(left),
+    )
     return v, [(max(a, 0), max(b, 0)) for a, b in pairs]
 
 

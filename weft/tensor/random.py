@@ -1,7 +1,8 @@
-"""Random tensors and the generator behind them: a key, set by a seed, and a counter that every call moves on.
+"""Random tensors and the generator behind them: a key, set by a seed, and a counter that every call
+moves on.
 
-Numbers are functions of key and counter alone: the same on every machine, for any number of threads, whatever the shape is
-cut into.
+Numbers are functions of key and counter alone: the same on every machine, for any number of
+threads, whatever the shape is cut into.
 """
 
 from __future__ import annotations
@@ -21,8 +22,15 @@ from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64, uint64
 
 __all__ = [
-    "bernoulli", "get_rng_state", "manual_seed", "permutation", "rand", "randint", "randn", "set_rng_state",
-]  # fmt: skip
+    "bernoulli",
+    "get_rng_state",
+    "manual_seed",
+    "permutation",
+    "rand",
+    "randint",
+    "randn",
+    "set_rng_state",
+]
 
 
 class _Generator:
@@ -94,7 +102,7 @@ def set_rng_state(state: tuple[int, int]) -> None:
 
 def _drawn(op: Op, shape: tuple[int, ...], dtype: DType, *more: int) -> Value:
     size = TensorType(shape, dtype).size
-    return op(*_generator.draw(size * counters(op.name, dtype)), *more, shape=shape, dtype=dtype)  # type: ignore[no-any-return]
+    return op(*_generator.draw(size * counters(op.name, dtype)), *more, shape=shape, dtype=dtype)
 
 
 def _shaped(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
@@ -115,7 +123,7 @@ def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     >>> wf.rand(2, 3).shape
     (2, 3)
     """
-    out = _drawn(ops.uniform, _shaped(shape, "rand"), _floating(dtype, "rand"))
+    out: Any = _drawn(ops.uniform, _shaped(shape, "rand"), _floating(dtype, "rand"))
     if requires_grad:
         out.requires_grad = True
     return out
@@ -128,14 +136,15 @@ def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     >>> wf.randn(4, dtype=wf.float64).dtype
     weft.float64
     """
-    out = _drawn(ops.normal, _shaped(shape, "randn"), _floating(dtype, "randn"))
+    out: Any = _drawn(ops.normal, _shaped(shape, "randn"), _floating(dtype, "randn"))
     if requires_grad:
         out.requires_grad = True
     return out
 
 
 def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Integers of [low, high), each alike: `randint(0, 10, (2, 3))`, or `randint(10, (2, 3))` from 0.
+    """Integers of [low, high), each alike: `randint(0, 10, (2, 3))`, or `randint(10, (2, 3))` from
+    0.
 
     >>> import weft as wf
     >>> wf.randint(5, 6, (3,))
@@ -149,12 +158,21 @@ def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None)
         raise DTypeError("randint", expected="an integer dtype", got=d.name)
     least, most = (0, 2**d.bits) if d.kind == "u" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1))
     if not least <= a < b <= most:
-        raise ShapeError("randint", expected=f"{least} <= low < high <= {most} for {d.name}", got=f"{a} and {b}")
-    return _drawn(ops.randint, sizes(() if shape is None else shape, "randint"), d, _signed(a % 2**64), _signed((b - a) % 2**64))
+        raise ShapeError(
+            "randint", expected=f"{least} <= low < high <= {most} for {d.name}", got=f"{a} and {b}"
+        )
+    return _drawn(
+        ops.randint,
+        sizes(() if shape is None else shape, "randint"),
+        d,
+        _signed(a % 2**64),
+        _signed((b - a) % 2**64),
+    )
 
 
 def bernoulli(p: Any, shape: Any = None, *, dtype: Any = None) -> Any:
-    """Ones with probability `p`, zeros otherwise: of a tensor of probabilities, or of one number and a shape.
+    """Ones with probability `p`, zeros otherwise: of a tensor of probabilities, or of one number
+    and a shape.
 
     >>> import weft as wf
     >>> wf.bernoulli(wf.tensor([0.0, 1.0]))

@@ -320,7 +320,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
     >>> import weft as wf
     >>> wf.nn.functional.logsumexp(wf.tensor([1000.0, 1000.0]), 0)
-    tensor(1000.6931)
+    tensor(1000.6932)
     """
     x = floating(input, "logsumexp")
     axes = normalize_axes(dim, x.type.ndim, "logsumexp")

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.errors import ShapeError
 from weft.ops.define import Value
-from weft.ops.joining import pad as pad_op
+from weft.ops.padding import pad as pad_op
 from weft.ops.linalg import convolution, convolution_transpose
 from weft.ops.movement import reshape
 from weft.tensor.arguments import floating, sizes

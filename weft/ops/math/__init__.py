@@ -1,8 +1,9 @@
 """Elementary functions over `Scalar`s of float32 or float64.
 
-Every one is said in the scalar verbs alone, without a branch or a table, so the same bits come out of every target and
-every kernel it is fused into. They are within 2 ulp of the true value over the whole range, denormals, infinities, NaN
-and signed zeros included, except where a docstring says less. The half types compute in float32 and never reach them.
+Every one is said in the scalar verbs alone, without a branch or a table, so the same bits come out
+of every target and every kernel it is fused into. They are within 2 ulp of the true value over the
+whole range, denormals, infinities, NaN and signed zeros included, except where a docstring says
+less. The half types compute in float32 and never reach them.
 
 The polynomials are minimax fits; the line above each says of what, where, and how good it is.
 """
@@ -38,8 +39,48 @@ from weft.ops.math.rounding import (
 from weft.ops.math.trigonometric import cos, sin, tan
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma", "erf", "erfc",
-    "erfinv", "exp", "exp2", "expm1", "floor_divide", "fmod", "hypot", "integer_pow", "isfinite", "isinf", "lgamma", "log", "log10",
-    "log1p", "log2", "log_sigmoid", "logaddexp", "nextafter", "polygamma", "pow", "reciprocal", "remainder", "rsqrt", "sigmoid",
-    "sign", "signbit", "sin", "sinh", "softplus", "tan", "tanh",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor_divide",
+    "fmod",
+    "hypot",
+    "integer_pow",
+    "isfinite",
+    "isinf",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "log_sigmoid",
+    "logaddexp",
+    "nextafter",
+    "polygamma",
+    "pow",
+    "reciprocal",
+    "remainder",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "softplus",
+    "tan",
+    "tanh",
 ]  # fmt: skip

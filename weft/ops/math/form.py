@@ -32,7 +32,7 @@ _FORMS = {
 
 
 def form(x: Scalar) -> Form:
-    """The form of a float32 or float64 scalar; half types compute in float32 before they get here."""
+    """The form of a float32 or float64 scalar; half types are float32 before they get here."""
     return _FORMS[x.dtype]
 
 

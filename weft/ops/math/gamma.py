@@ -1,7 +1,8 @@
 """log |gamma| and its derivative. float32 is computed in float64 and rounded once.
 
-Positive arguments are good to 2 ulp. Negative ones go through the reflection formula: in float64 the error there is about
-2**-51 of the larger of 1 and the result, so relative accuracy is lost beside the zeros on the negative axis.
+Positive arguments are good to 2 ulp. Negative ones go through the reflection formula: in float64
+the error there is about 2**-49 of the larger of 1 and the result, so relative accuracy is lost
+beside the zeros on the negative axis.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ _NEAR = (
     2.919190561338295e-07, -5.819441441652654e-07, 9.065788181828698e-07, -1.9736626803899676e-06,
     4.390352254266684e-06, -9.45647336396529e-06, 2.0504341869663684e-05, -4.492370818123477e-05,
     9.945782954578884e-05, -0.00022315497683323855, 0.0005096695045008085, -0.0011927539012906564,
-    0.0028905103314297333, -0.007385551028913995, 0.02058080842777427, -0.0673523010531962, 0.32246703342411326,
+    0.0028905103314297333, -0.007385551028913995, 0.02058080842777427, -0.0673523010531962,
+    0.32246703342411326,
 )  # fmt: skip
 _ONE_MINUS_EULER, _ONE_MINUS_EULER_LOW = 0.42278433509846713, 4.942915152430645e-18
 #: x times what Stirling's formula leaves, in 1 / x**2 for x >= 8: 2**-67.6
@@ -32,16 +34,18 @@ _SINPI = (
 )  # fmt: skip
 #: (log(x) - 1 / 2x - digamma(x)) x**2 in 1 / x**2 for x >= 8: 2**-65.6
 _ASYMPTOTIC = (
-    0.06153169502046536, -0.02058900095046479, 0.007569484723902251, -0.0041666231229451, 0.003968253805742679,
-    -0.008333333333045777, 0.08333333333333316,
+    0.06153169502046536, -0.02058900095046479, 0.007569484723902251, -0.0041666231229451,
+    0.003968253805742679, -0.008333333333045777, 0.08333333333333316,
 )  # fmt: skip
-#: digamma(z) / (z - root) without its constant, in z - 1.5 on 1..2, 2**-55.4, and in z - 3 on 2..4, 2**-54.8
+#: digamma(z) / (z - root) without its constant, in z - 1.5 on 1..2, 2**-55.4, and in z - 3 on 2..4,
+#: 2**-54.8
 _LEFT = (
-    -0.00017657621682588454, 0.00025985589446258855, -0.00014696140273129924, 0.00022701975127859222,
-    -0.00048473879513679226, 0.0007234397339798885, -0.001036839729172573, 0.0015565985781521054,
-    -0.0023454211870949492, 0.003519012275195884, -0.005279946216151425, 0.007926944003357823,
-    -0.01190821942165451, 0.01790725248224132, -0.026975796691209197, 0.04076083381078912, -0.06192213327469479,
-    0.0949887244549727, -0.1484049230538901, 0.24054248424077398, -0.4236274212814606,
+    -0.00017657621682588454, 0.00025985589446258855, -0.00014696140273129924,
+    0.00022701975127859222, -0.00048473879513679226, 0.0007234397339798885, -0.001036839729172573,
+    0.0015565985781521054, -0.0023454211870949492, 0.003519012275195884, -0.005279946216151425,
+    0.007926944003357823, -0.01190821942165451, 0.01790725248224132, -0.026975796691209197,
+    0.04076083381078912, -0.06192213327469479, 0.0949887244549727, -0.1484049230538901,
+    0.24054248424077398, -0.4236274212814606,
 )  # fmt: skip
 _RIGHT = (
     -4.214383461695001e-11, 1.2404515750600426e-10, -1.4043451622270982e-10, 4.3435358368726013e-10,
@@ -66,8 +70,8 @@ def _sinpi(r: Scalar) -> Scalar:
 def _log_gamma(x: Scalar, dtype: DType) -> Scalar:
     """log |gamma(x)| for x > -1/2 (x != 0).
 
-    From 8 on, Stirling's formula; below, log gamma(2 + t) with |t| <= 1/2 and the logarithm of the factors x - 1, x - 2, …
-    (or 1/x, 1/(x (x + 1))) that lead there.
+    From 8 on, Stirling's formula; below, log gamma(2 + t) with |t| <= 1/2 and the logarithm of the
+    factors x - 1, x - 2, … (or 1/x, 1/(x (x + 1))) that lead there.
     """
     far = x > 8.0
     low = x < 1.5
@@ -81,7 +85,9 @@ def _log_gamma(x: Scalar, dtype: DType) -> Scalar:
     t = select(low, select(lower, x, x - 1.0), t)
     u = select(far, x, factor)
     logarithm = log_pair(u) if dtype is float64 else Pair(log(u), x.like(0.0))
-    signed = Pair(select(low, -logarithm.high, logarithm.high), select(low, -logarithm.low, logarithm.low))
+    signed = Pair(
+        select(low, -logarithm.high, logarithm.high), select(low, -logarithm.low, logarithm.low)
+    )
     line = exact_product(t, x.like(_ONE_MINUS_EULER))
     bend = fma(t, _ONE_MINUS_EULER_LOW, line.low) + t * t * horner(t, _NEAR)
     first = exact_sum(signed.high, line.high)
@@ -108,9 +114,13 @@ def lgamma(x: Scalar) -> Scalar:
 
 
 def _positive_digamma(x: Scalar) -> Scalar:
-    """digamma(x) for x > 0: asymptotic from 8 on; below, (z - root) times a polynomial for a z in 1..4 and what leads there."""
+    """digamma(x) for x > 0: asymptotic from 8 on; below, (z - root) times a polynomial for a z in
+    1..4 and what leads there.
+    """
     lower, four, six, far = x < 1.0, x > 4.0, x > 6.0, x > 8.0
-    shift = select(lower, x.like(1.0), select(six, x.like(-4.0), select(four, x.like(-2.0), x.like(0.0))))
+    shift = select(
+        lower, x.like(1.0), select(six, x.like(-4.0), select(four, x.like(-2.0), x.like(0.0)))
+    )
     z = x + shift
     left = z < 2.0
     u = select(left, z - 1.5, z - 3.0)
@@ -121,7 +131,9 @@ def _positive_digamma(x: Scalar) -> Scalar:
     d = exact_sum(x, shift - _ROOT)
     small = fma(d.low - _ROOT_LOW, one + acc, d.high * acc)
     main = exact_product(d.high, one)
-    down = fma(x, 2.0, -3.0) / ((x - 1.0) * (x - 2.0)) + select(six, fma(x, 2.0, -7.0) / ((x - 3.0) * (x - 4.0)), 0.0)
+    down = fma(x, 2.0, -3.0) / ((x - 1.0) * (x - 2.0)) + select(
+        six, fma(x, 2.0, -7.0) / ((x - 3.0) * (x - 4.0)), 0.0
+    )
     inverse = 1.0 / x
     inverse_low = select(x > 2.0**-1000, fma(-inverse, x, 1.0) * inverse, 0.0)
     extra = select(lower, -inverse, select(four, down, 0.0))

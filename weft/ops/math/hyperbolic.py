@@ -1,4 +1,4 @@
-"""sinh, cosh and the inverse hyperbolic functions. float32 is computed in float64 and rounded once."""
+"""sinh, cosh and the inverse hyperbolic functions. float32 computes in float64 and rounds once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from weft.types.dtype import float32, float64
 
 #: (sinh(x) / x - 1) / x**2 in x**2 on |x| <= 1: 2**-34.0 and 2**-61.8
 _SINH = {
-    float32: (2.8180628592776407e-06, 0.00019835961010731257, 0.008333351123379788, 0.16666666481468978),
+    float32: (
+        2.8180628592776407e-06, 0.00019835961010731257, 0.008333351123379788, 0.16666666481468978,
+    ),
     float64: (
-        7.775648595180569e-13, 1.6056688150302313e-10, 2.5052130666465888e-08, 2.755731910851805e-06,
-        0.00019841269841589204, 0.008333333333332915, 0.16666666666666669,
+        7.775648595180569e-13, 1.6056688150302313e-10, 2.5052130666465888e-08,
+        2.755731910851805e-06, 0.00019841269841589204, 0.008333333333332915, 0.16666666666666669,
     ),
 }  # fmt: skip
 

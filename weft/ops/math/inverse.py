@@ -11,20 +11,21 @@ _PI, _PI_LOW = 3.141592653589793, 1.2246467991473532e-16
 #: (asin(x) / x - 1) / x**2 in x**2 on |x| <= 1/2: 2**-31.7 and 2**-59.8
 _ASIN = {
     float32: (
-        0.03757812784756023, 0.014393822273791223, 0.03181981620680028, 0.04451547120135044, 0.07500512133032343,
-        0.16666659852889,
+        0.03757812784756023, 0.014393822273791223, 0.03181981620680028, 0.04451547120135044,
+        0.07500512133032343, 0.16666659852889,
     ),
     float64: (
         0.03270127065157531, -0.021115253666548806, 0.021789579312608446, 0.0036726390741169787,
         0.010789196315858531, 0.011397316304858898, 0.013981015545470264, 0.01735159576535963,
-        0.0223722158899421, 0.030381942675907197, 0.04464285717527099, 0.07499999999970118, 0.16666666666666763,
+        0.0223722158899421, 0.030381942675907197, 0.04464285717527099, 0.07499999999970118,
+        0.16666666666666763,
     ),
 }  # fmt: skip
 #: (atan(x) / x - 1) / x**2 in x**2 on |x| <= sqrt(2) - 1: 2**-35.4 and 2**-63.8
 _ATAN = {
     float32: (
-        0.04746115154843371, -0.08477409398170983, 0.11044924042472361, -0.14282029140372357, 0.19999904762130788,
-        -0.3333333251016932,
+        0.04746115154843371, -0.08477409398170983, 0.11044924042472361, -0.14282029140372357,
+        0.19999904762130788, -0.3333333251016932,
     ),
     float64: (
         0.014893372136575368, -0.03317459308378264, 0.04490551343849884, -0.05215178625706852,
@@ -35,7 +36,9 @@ _ATAN = {
 
 
 def _half_angle(size: Scalar, dtype: DType) -> tuple[Scalar, Scalar, Scalar]:
-    """asin(s) = s + t with s = |x|, or sqrt((1 - |x|) / 2) = s + low beyond 1/2: s, t + low, and whether it is beyond."""
+    """asin(s) = s + t with s = |x|, or sqrt((1 - |x|) / 2) = s + low beyond 1/2: s, t + low, and
+    whether it is beyond.
+    """
     beyond = size > 0.5
     z = select(beyond, (1.0 - size) * 0.5, size * size)
     root = sqrt(z)
@@ -87,7 +90,11 @@ def _direction(a: Scalar, b: Scalar, left: Scalar | None, dtype: DType) -> Scala
     z = t * t
     tail = fma(t * z, horner(z, _ATAN[dtype]), low)
     if left is not None:
-        base, t, tail = select(left, 4.0 - base, base), select(left, -t, t), select(left, -tail, tail)
+        base, t, tail = (
+            select(left, 4.0 - base, base),
+            select(left, -t, t),
+            select(left, -tail, tail),
+        )
     return fma(base, _PI / 4, t + fma(base, _PI_LOW / 4, tail))
 
 
@@ -106,7 +113,11 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
     a, b = abs(a), abs(b)
     if x.dtype is float64:  # away from the ends of the range, where quotients would lose digits
         biggest = select(a > b, a, b)
-        scale = select(biggest > 2.0**900, a.like(2.0**-200), select(biggest < 2.0**-800, a.like(2.0**200), a.like(1.0)))
+        scale = select(
+            biggest > 2.0**900,
+            a.like(2.0**-200),
+            select(biggest < 2.0**-800, a.like(2.0**200), a.like(1.0)),
+        )
         a, b = a * scale, b * scale
     a_end, b_end = a.eq(INF), b.eq(INF)
     a, b = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from weft.ops.math.exponential import at_least, at_most, exp_pair, exp_short
-
-from weft.ops.math.logarithm import log_parts, log_pair
+from weft.ops.math.logarithm import log_pair, log_parts
 from weft.ops.math.pair import Pair, exact_product, fast_sum
 from weft.ops.scalar import INF, NAN, Scalar, copysign, fma, horner, mulhi, select, sqrt, trunc
 from weft.types.dtype import float32, float64, uint64
 
 #: (2 atanh(s) / s - 2) / s**2 in s**2, as in the logarithm: 2**-37.6
 _ATANH = (0.23583582451228993, 0.2853723786376433, 0.4000033622247197, 0.6666666564128895)
+
 
 def _edges(size: Scalar, log: Scalar) -> Scalar:
     """`log`, but what it is at 0, infinity and NaN."""
@@ -68,14 +68,20 @@ def hypot(x: Scalar, y: Scalar) -> Scalar:
     if x.dtype is float32:
         return select(infinite, INF, sqrt(fma(a, a, b * b)).cast(float32))
     a, b = select(a < b, b, a), select(a < b, a, b)
-    up = select(a > 2.0**500, a.like(2.0**-600), select(a < 2.0**-400, a.like(2.0**600), a.like(1.0)))
-    down = select(a > 2.0**500, a.like(2.0**600), select(a < 2.0**-400, a.like(2.0**-600), a.like(1.0)))
+    up = select(
+        a > 2.0**500, a.like(2.0**-600), select(a < 2.0**-400, a.like(2.0**600), a.like(1.0))
+    )
+    down = select(
+        a > 2.0**500, a.like(2.0**600), select(a < 2.0**-400, a.like(2.0**-600), a.like(1.0))
+    )
     a, b = a * up, b * up
     p, q = exact_product(a, a), exact_product(b, b)
     total = fast_sum(p.high, q.high)
     root = sqrt(total.high)
     rest = fma(-root, root, total.high) + (total.low + (p.low + q.low))
-    return select(infinite, INF, select(total.high.eq(0.0), 0.0, root + rest / (root + root)) * down)
+    return select(
+        infinite, INF, select(total.high.eq(0.0), 0.0, root + rest / (root + root)) * down
+    )
 
 
 def cbrt(x: Scalar) -> Scalar:
@@ -90,8 +96,8 @@ def cbrt(x: Scalar) -> Scalar:
         cube = y * y * y
         y = y * (cube + (a + a)) / ((cube + cube) + a)
     square = exact_product(y, y)
-    cube = exact_product(square.high, y)
-    y = y - ((cube.high - a) + fma(square.low, y, cube.low)) / (square.high * 3.0)
+    third = exact_product(square.high, y)
+    y = y - ((third.high - a) + fma(square.low, y, third.low)) / (square.high * 3.0)
     y = select(tiny, y * 2.0**-200, select(huge, y * 2.0**200, y))
     y = select((size > 0.0) & (size < INF), y, size)
     return copysign(y, wide).cast(x.dtype)

@@ -36,7 +36,9 @@ def nextafter(x: Scalar, y: Scalar) -> Scalar:
 
 
 def _fmod32(a: Scalar, b: Scalar) -> Scalar:
-    """a mod b for positive float64s that were float32: long division, 48 bits of quotient a step, each remainder exact."""
+    """a mod b for positive float64s that were float32: long division, 48 bits of quotient a step,
+    each remainder exact.
+    """
     inverse = 1.0 / b
     for k in range(288, -1, -48):
         q = rint(a * (inverse * 2.0**-k))
@@ -53,7 +55,9 @@ def _whole(a: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _fmod64(a: Scalar, b: Scalar) -> Scalar:
-    """a mod b for positive float64s: the significand of a times 2**d modulo that of b, 2**d by repeated squaring."""
+    """a mod b for positive float64s: the significand of a times 2**d modulo that of b, 2**d by
+    repeated squaring.
+    """
     (m, e), (n, unit) = _whole(a), _whole(b)
     inverse = 1.0 / n
     d = e - unit

@@ -1,11 +1,14 @@
 """sin, cos and tan, right for every argument.
 
-x * 2/pi modulo 4 is an integer product: the significand of x times the bits of 2/pi that stand at its exponent
-(Payne and Hanek, Radian reduction for trigonometric functions, 1983), so huge arguments cost what small ones do.
-float32 is computed in float64 throughout and rounded once.
+In float64, x * 2/pi modulo 4 is an integer product: the significand of x times the bits of 2/pi
+that stand at its exponent (Payne and Hanek, Radian reduction for trigonometric functions, 1983).
+float32 computes in float64, where a few exact products do the same, and rounds once. Huge arguments
+cost what small ones do.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from weft.ops.scalar import INF, NAN, PI, Scalar, const, fma, horner, mulhi, rint, select
 from weft.types.dtype import float32, float64, int64, uint64
@@ -23,18 +26,20 @@ _QUARTER_LOW = 6.123233995736766e-17 * 2.0**-64
 
 #: (sin(r) / r - 1) / r**2 in r**2 on |r| <= pi/4: 2**-37.6 and 2**-58.0
 _SIN = {
-    float32: (2.7182378023529334e-06, -0.0001983932719513487, 0.008333329362469676, -0.16666666641427869),
+    float32: (
+        2.7182378023529334e-06, -0.0001983932719513487, 0.008333329362469676, -0.16666666641427869,
+    ),
     float64: (
-        1.589668175938451e-10, -2.5050756713392568e-08, 2.75573136875704e-06, -0.00019841269829813416,
-        0.008333333333322455, -0.16666666666666632,
+        1.589668175938451e-10, -2.5050756713392568e-08, 2.75573136875704e-06,
+        -0.00019841269829813416, 0.008333333333322455, -0.16666666666666632,
     ),
 }  # fmt: skip
 #: (cos(r) - 1 + r**2 / 2) / r**4 in r**2 on |r| <= pi/4: 2**-33.3 and 2**-64.2
 _COS = {
     float32: (2.4437729014623737e-05, -0.0013887361440188906, 0.041666646747536056),
     float64: (
-        -1.13598023385755e-11, 2.0875727057237864e-09, -2.7557314387463075e-07, 2.4801587289636307e-05,
-        -0.0013888888888874441, 0.0416666666666666,
+        -1.13598023385755e-11, 2.0875727057237864e-09, -2.7557314387463075e-07,
+        2.4801587289636307e-05, -0.0013888888888874441, 0.0416666666666666,
     ),
 }  # fmt: skip
 
@@ -47,9 +52,12 @@ def _window(place: Scalar, words: int, last: int) -> list[Scalar]:
     while step:  # a barrel shifter over words, the wide steps first
         moved = (word & step).ne(0)
         keep = min(len(found), words + step)
-        found = [select(moved, found[i + step], f) if i + step < len(found) else f for i, f in enumerate(found[:keep])]
+        found = [
+            select(moved, found[i + step], f) if i + step < len(found) else f
+            for i, f in enumerate(found[:keep])
+        ]
         step >>= 1
-    return [(a << shift) | ((b >> 1) >> (shift ^ 63)) for a, b in zip(found, found[1:], strict=False)][:words]
+    return [(a << shift) | ((b >> 1) >> (shift ^ 63)) for a, b in pairwise(found)][:words]
 
 
 def _turn(power: int) -> list[float]:
@@ -60,12 +68,13 @@ def _turn(power: int) -> list[float]:
 
 
 def _reduce32(x: Scalar) -> tuple[Scalar, Scalar]:
-    """r with x = n pi/2 + r, |r| <= pi/4, and n (its last two bits), for a float64 x >= 0 that was a
-    float32.
+    """r with x = n pi/2 + r, |r| <= pi/4, and n (its last two bits), for a float64 x >= 0 that was
+    a float32.
 
     Beyond 2**77, x is a multiple s of 2**54, so s times the fraction of 2**54 / (2 pi) has the
-    fraction of x / (2 pi). The products with parts of 29 bits are exact, and so are their fractions.
-    Where the sum of these cancels, it is exact too, or the small parts are too small to matter.
+    fraction of x / (2 pi). The products with parts of 29 bits are exact, and so are their
+    fractions. Where the sum of these cancels, it is exact too, or the small parts are too small to
+    matter.
     """
     huge = x >= 2.0**77
     near, far = _turn(0), _turn(54)
@@ -79,7 +88,9 @@ def _reduce32(x: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Of |x| * 2/pi: the fraction times 2**64, in -1/2..1/2, as a sum of two, and the nearest integer mod 4."""
+    """Of |x| * 2/pi: the fraction times 2**64, in -1/2..1/2, as a sum of two, and the nearest
+    integer mod 4.
+    """
     raw = x.bitcast(uint64)
     m = (raw & (2**52 - 1)) | 2**52
     place = ((raw >> 52) & 2047) - (1023 + 52 - 62)
@@ -90,7 +101,11 @@ def _fraction64(x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     t_high = m * high + mulhi(m, middle) + carry
     t = (t_high << 2) | (t_low >> 62)
     top = (t & -2048).cast(int64).cast(float64)
-    rest = fma((t_low & (2**62 - 1)).cast(int64).cast(float64), 2.0**-62, (t & 2047).cast(int64).cast(float64))
+    rest = fma(
+        (t_low & (2**62 - 1)).cast(int64).cast(float64),
+        2.0**-62,
+        (t & 2047).cast(int64).cast(float64),
+    )
     return top, rest, (t_high + 2**61) >> 62
 
 
@@ -126,7 +141,7 @@ def _cosine(r: Scalar, low: Scalar, narrow: bool) -> tuple[Scalar, Scalar]:
 
 
 def _wave(x: Scalar, shift: int) -> Scalar:
-    """sin(x + shift pi/2) for float64 or float32 x, without the sign of x."""
+    """sin(x + shift pi/2) for a shift of 0 or 1."""
     narrow = x.dtype is float32
     wide = x.cast(float64)
     r, low, n = _reduce(wide, narrow)

@@ -1,10 +1,13 @@
 ; A caching allocator whose blocks are Python objects.
 ;
-; A block is a 64-byte header and its data. The header *is* the owner object that buffers refer to, so a result costs no second
-; allocation: taking a block from its free list and PyObject_Init is all. Header, in words:
-;   0 reference count | 1 type | 2 size class | 3 next free block | 4 the data's address as a Python int, made once
-;   | 5 capacity in bytes | 6 bytes mapped (0: from aligned_alloc)
-; Everything here runs with the GIL held (launch, or the death of a block), so there are no locks; pool workers never come here.
+; A block is a 64-byte header and its data. The header *is* the owner object that buffers refer to,
+; so a result costs no second allocation: taking a block from its free list and PyObject_Init is
+; all. Header, in words:
+;   0 reference count | 1 type | 2 size class | 3 next free block
+;   | 4 the data's address as a Python int, made once | 5 capacity in bytes
+;   | 6 bytes mapped (0: from aligned_alloc)
+; Everything here runs with the GIL held (launch, or the death of a block), so there are no locks;
+; pool workers never come here.
 
 @free_blocks = internal global [320 x ptr] zeroinitializer  ; per size class
 @cache_limit = global i64 268435456
@@ -129,8 +132,8 @@ done:
   ret void
 }
 
-; Makes room in the cache for %bytes by giving up blocks of one class after the other, so that sizes no longer in use go.
-; False if they can never fit.
+; Makes room in the cache for %bytes by giving up blocks of one class after the other, so that sizes
+; no longer in use go. False if they can never fit.
 define internal i1 @make_room(i64 %bytes) {
 entry:
   %limit = load i64, ptr @cache_limit

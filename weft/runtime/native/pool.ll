@@ -1,9 +1,12 @@
-; Threads. One job at a time is shared with the pool: the launching thread publishes a phase's chunks (grain tasks each) as a
-; ticket, epoch << 32 | chunks not yet claimed, and workers, itself among them, claim one chunk by one compare-and-swap. So a
-; worker that is late or descheduled delays nobody, and what a job is (@job_*) stands still while any chunk of it is unfinished.
-; Idle workers spin for a while, then sleep on @wake_word. A thread that launches while the pool is busy runs its job alone.
+; Threads. One job at a time is shared with the pool: the launching thread publishes a phase's
+; chunks (grain tasks each) as a ticket, epoch << 32 | chunks not yet claimed, and workers, itself
+; among them, claim one chunk by one compare-and-swap. So a worker that is late or descheduled
+; delays nobody, and what a job is (@job_*) stands still while any chunk of it is unfinished. Idle
+; workers spin for a while, then sleep on @wake_word. A thread that launches while the pool is busy
+; runs its job alone.
 
-@ticket = internal global [8 x i64] zeroinitializer, align 64      ; a cache line each for what many threads write
+; a cache line each for what many threads write
+@ticket = internal global [8 x i64] zeroinitializer, align 64
 @finished = internal global [8 x i64] zeroinitializer, align 64    ; chunks done or given up
 @wake_word = internal global [8 x i64] zeroinitializer, align 64   ; i32, counts jobs
 @sleepers = internal global [8 x i64] zeroinitializer, align 64
@@ -19,12 +22,7 @@
 
 @busy = internal global i64 0        ; a job is under way
 @pool_size = global i64 1            ; threads that work on a job, the launching one included
-@pool_ready = internal global i64 0  ; as many workers as that needs have been started, or tried to
-@pool_process = internal global i64 0
-@workers = global i64 0              ; alive; their numbers are 1, 2, ...
-@threads = internal global [{{max_threads}} x i64] zeroinitializer  ; their pthread_t
 @spin_cycles = global i64 0          ; how long to wait awake before sleeping
-@main_thread = global i64 0          ; Python's: the one that handles signals
 
 ; Runs a light launch: here, now, with the GIL held.
 define internal i64 @run_here(ptr %plan, ptr %frame) alwaysinline {
@@ -64,7 +62,7 @@ define internal i64 @scratch_bytes(ptr %plan) alwaysinline {
 ; Runs a heavy launch: without the GIL, on the pool if it is free, with an eye on signals.
 define internal i64 @run_heavy(ptr %plan, ptr %frame) noinline {
 entry:
-  %limit = load i64, ptr @pool_size  ; before anything that could change it: scratch was measured by it
+  %limit = load i64, ptr @pool_size  ; scratch was measured by it
   %several = icmp sgt i64 %limit, 1
   %process = call i64 @process()
   br i1 %several, label %prepare, label %go
@@ -280,7 +278,8 @@ idle:
   ret i1 false
 }
 
-; After this the job may be over and its words another's: only %chunks, read before, still speaks of it.
+; After this the job may be over and its words another's: only %chunks, read before, still speaks of
+; it.
 define internal void @count_finished(i64 %n, i64 %chunks) {
   %before = atomicrmw add ptr @finished, i64 %n seq_cst
   %now = add i64 %before, %n
@@ -297,8 +296,9 @@ done:
   ret void
 }
 
-; Ends the job early: the first status stays, unclaimed chunks are counted as finished, running tasks are told by poll.
-; The caller's own chunk keeps the job alive meanwhile, or it is the launching thread.
+; Ends the job early: the first status stays, unclaimed chunks are counted as finished, running
+; tasks are told by poll. The caller's own chunk keeps the job alive meanwhile, or it is the
+; launching thread.
 define internal void @cancel(ptr %frame, i64 %status) noinline {
 entry:
   %first = cmpxchg ptr @job_status, i64 0, i64 %status seq_cst seq_cst
@@ -321,213 +321,4 @@ count:
   br label %done
 done:
   ret void
-}
-
-; A worker's life (a pthread start routine; its number comes as the argument). It ends when the pool no longer wants it.
-define ptr @worker(ptr %argument) {
-entry:
-  %id = ptrtoint ptr %argument to i64
-  %mode = call i32 @enter_float_mode()
-  br label %begin
-begin:
-  %began = call i64 @cycles()
-  br label %loop
-loop:
-  %worked = call i1 @work(i64 %id)
-  br i1 %worked, label %begin, label %idle
-idle:
-  %dismissed = call i1 @dismissed(i64 %id)
-  br i1 %dismissed, label %leave, label %spin
-spin:
-  call void @relax()
-  %now = call i64 @cycles()
-  %waited = sub i64 %now, %began
-  %patience = load atomic i64, ptr @spin_cycles monotonic, align 8
-  %awake = icmp ult i64 %waited, %patience
-  br i1 %awake, label %loop, label %doze
-doze:  ; the word is read first: a job published after that changes it, and the sleep ends at once
-  %word = load atomic i32, ptr @wake_word seq_cst, align 8
-  %more = atomicrmw add ptr @sleepers, i64 1 seq_cst
-  %offer = call i64 @offer(i64 %id)
-  %none = icmp eq i64 %offer, 0
-  %dismissed2 = call i1 @dismissed(i64 %id)
-  %stay = xor i1 %dismissed2, true
-  %sleep = and i1 %none, %stay
-  br i1 %sleep, label %asleep, label %awoken
-asleep:
-  call void @sleep_while(ptr @wake_word, i32 %word, i64 0)
-  br label %awoken
-awoken:
-  %less = atomicrmw sub ptr @sleepers, i64 1 seq_cst
-  br label %begin
-leave:
-  ret ptr null
-}
-
-define internal i1 @dismissed(i64 %id) alwaysinline {
-  %size = load atomic i64, ptr @pool_size seq_cst, align 8
-  %out = icmp sge i64 %id, %size
-  ret i1 %out
-}
-
-; Starts the workers that are missing (with the GIL held, so one thread at a time).
-; Workers don't survive a fork, and what the pool was doing for another thread of the parent is no concern of the child.
-define internal void @ensure_workers(i64 %process) {
-entry:
-  %known = load i64, ptr @pool_process
-  %same = icmp eq i64 %known, %process
-  br i1 %same, label %look, label %forget
-forget:
-  store i64 %process, ptr @pool_process
-  store i64 0, ptr @pool_ready
-  store i64 0, ptr @workers
-  store i64 0, ptr @busy
-  store i64 0, ptr @ticket
-  store i64 0, ptr @sleepers
-  br label %look
-look:
-  %ready = load i64, ptr @pool_ready
-  %enough = icmp ne i64 %ready, 0
-  br i1 %enough, label %done, label %start
-start:
-  call void @start_workers()
-  store i64 1, ptr @pool_ready
-  br label %done
-done:
-  ret void
-}
-
-define internal void @start_workers() {
-entry:
-  br label %head
-head:
-  %have = load i64, ptr @workers
-  %size = load i64, ptr @pool_size
-  %number = add i64 %have, 1
-  %missing = icmp slt i64 %number, %size
-  br i1 %missing, label %start, label %done
-start:
-  %thread = getelementptr i64, ptr @threads, i64 %have
-  %argument = inttoptr i64 %number to ptr
-  %started = call i1 @start_thread(ptr %thread, ptr @worker, ptr %argument)
-  br i1 %started, label %count, label %done  ; the system may refuse: fewer do the work
-count:
-  store i64 %number, ptr @workers
-  br label %head
-done:
-  ret void
-}
-
-; Sets how many threads work on a job. Workers beyond that end after the chunk they are at; new ones start with the next job.
-; Called with the GIL held, which no worker needs to finish its chunk.
-define void @set_pool_size(i64 %size) {
-entry:
-  store atomic i64 %size, ptr @pool_size seq_cst, align 8
-  store i64 0, ptr @pool_ready
-  %process = call i64 @process()
-  %known = load i64, ptr @pool_process
-  %ours = icmp eq i64 %known, %process
-  br i1 %ours, label %tell, label %done
-tell:
-  %count = atomicrmw add ptr @wake_word, i32 1 seq_cst
-  call void @wake(ptr @wake_word, i64 2147483647)
-  br label %head
-head:
-  %have = load i64, ptr @workers
-  %excess = icmp sge i64 %have, %size
-  br i1 %excess, label %dismiss, label %done
-dismiss:
-  %last = sub i64 %have, 1
-  %at = getelementptr i64, ptr @threads, i64 %last
-  %thread = load i64, ptr %at
-  call void @join_thread(i64 %thread)
-  store i64 %last, ptr @workers
-  br label %head
-done:
-  ret void
-}
-
-; Signals. Only Python's main thread handles them, and only that thread takes the GIL in the middle of a launch: every 10 ms, or
-; less often if others hold on to it.
-
-define internal void @watch_signals(ptr %frame) {
-  %here = call i64 @PyThread_get_thread_ident()
-  %main = load i64, ptr @main_thread
-  %watching = icmp eq i64 %here, %main
-  br i1 %watching, label %set, label %done
-set:
-  %now = call i64 @coarse_time()
-  %deadline = add i64 %now, 10000000
-  call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 %deadline)
-  br label %done
-done:
-  ret void
-}
-
-; Asked by the launching thread between chunks: has an interrupt or another thread's error ended the job?
-define internal i1 @should_stop(ptr %frame) alwaysinline {
-  %at = getelementptr i64, ptr %frame, i64 {{frame_stop}}
-  %stop = load atomic i64, ptr %at acquire, align 8
-  %stopped = icmp ne i64 %stop, 0
-  br i1 %stopped, label %yes, label %look
-look:
-  %deadline = call i64 @word(ptr %frame, i64 {{frame_deadline}})
-  %never = icmp eq i64 %deadline, 9223372036854775807
-  br i1 %never, label %no, label %clock
-clock:
-  %now = call i64 @coarse_time()
-  %early = icmp slt i64 %now, %deadline
-  br i1 %early, label %no, label %check
-check:
-  %raised = call i1 @check_signals(ptr %frame, i64 %now)
-  ret i1 %raised
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-define internal i1 @check_signals(ptr %frame, i64 %now) noinline {
-  %process = call i64 @process()
-  %thread = call ptr @pointer(ptr %frame, i64 {{frame_thread}})
-  call void @PyEval_RestoreThread(ptr %thread)
-  %raised = call i32 @PyErr_CheckSignals()
-  %thread2 = call ptr @PyEval_SaveThread()
-  call void @set_pointer(ptr %frame, i64 {{frame_thread}}, ptr %thread2)
-  %later = call i64 @coarse_time()
-  %took = sub i64 %later, %now
-  %ten = mul i64 %took, 10
-  %spaced = call i64 @llvm.smax.i64(i64 %ten, i64 10000000)
-  %interval = call i64 @llvm.smin.i64(i64 %spaced, i64 60000000)
-  %deadline = add i64 %later, %interval
-  call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 %deadline)
-  %interrupted = icmp ne i32 %raised, 0
-  ; a handler may have forked: the child has no workers, so what they had claimed is lost to it
-  %process2 = call i64 @process()
-  %forked = icmp ne i64 %process, %process2
-  %forked_word = zext i1 %forked to i64
-  call void @set_word(ptr %frame, i64 {{frame_forked}}, i64 %forked_word)
-  %ended = or i1 %interrupted, %forked
-  br i1 %ended, label %stop, label %on
-stop:
-  %at = getelementptr i64, ptr %frame, i64 {{frame_stop}}
-  store atomic i64 1, ptr %at release, align 8
-  ret i1 true
-on:
-  ret i1 false
-}
-declare i64 @llvm.smax.i64(i64, i64)
-
-; What frame word 1 points to: kernels with long tasks ask every millisecond or so whether to stop.
-define i64 @poll(ptr %frame, i64 %worker) {
-  %launching = icmp eq i64 %worker, 0
-  br i1 %launching, label %look, label %flag
-look:
-  %stop = call i1 @should_stop(ptr %frame)
-  %wide = zext i1 %stop to i64
-  ret i64 %wide
-flag:
-  %at = getelementptr i64, ptr %frame, i64 {{frame_stop}}
-  %stopped = load atomic i64, ptr %at acquire, align 8
-  ret i64 %stopped
 }

@@ -1,4 +1,5 @@
-; What the engine calls of CPython: exported functions only. Object layout is probed when the engine starts and substituted here.
+; What the engine calls of CPython: exported functions only. Object layout is probed when the engine
+; starts and substituted here.
 
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)

@@ -1,12 +1,18 @@
 ; Python numbers as operands: a float, int or bool becomes the bits of a dtype in an 8-byte slot.
 
-; The least and greatest value of each dtype, in the order of weft.types.DTYPES; used for the integer ones.
-@least = internal constant [13 x i64] [i64 0, i64 0, i64 0, i64 0,
-  i64 -9223372036854775808, i64 -2147483648, i64 -32768, i64 -128, i64 0, i64 0, i64 0, i64 0, i64 0]
-@greatest = internal constant [13 x i64] [i64 0, i64 0, i64 0, i64 0,
-  i64 9223372036854775807, i64 2147483647, i64 32767, i64 127, i64 9223372036854775807, i64 4294967295, i64 65535, i64 255, i64 1]
+; The least and greatest value of each dtype, in the order of weft.types.DTYPES; used for the
+; integer ones.
+@least = internal constant [13 x i64] [
+  i64 0, i64 0, i64 0, i64 0,
+  i64 -9223372036854775808, i64 -2147483648, i64 -32768, i64 -128,
+  i64 0, i64 0, i64 0, i64 0, i64 0]
+@greatest = internal constant [13 x i64] [
+  i64 0, i64 0, i64 0, i64 0,
+  i64 9223372036854775807, i64 2147483647, i64 32767, i64 127,
+  i64 9223372036854775807, i64 4294967295, i64 65535, i64 255, i64 1]
 
-; 0, or why not: {{status_scalar}} the dtype cannot hold the number, {{status_argument}} it is no number of this kind.
+; 0, or why not: {{status_scalar}} the dtype cannot hold the number, {{status_argument}} it is no
+; number of this kind.
 define internal i64 @scalar(ptr %number, i64 %dtype, ptr %slot) noinline {
   switch i64 %dtype, label %integer [
     i64 0, label %real
@@ -98,7 +104,8 @@ yes:
   ret i1 true
 }
 
-; A function with an effect, so that the arithmetic stays between the changes of mode around the call.
+; A function with an effect, so that the arithmetic stays between the changes of mode around the
+; call.
 define internal void @store_float(double %x, i64 %dtype, ptr %slot) noinline {
   %bits = call i64 @float_bits(double %x, i64 %dtype)
   store i64 %bits, ptr %slot
@@ -151,8 +158,9 @@ define internal i64 @single_bits(double %x) {
   ret i64 %wide
 }
 
-; %x rounded to the nearest number with %bits of fraction and no exponent below %least (biased as a double's).
-; Adding and subtracting 1.5 * 2**52 units of the last place makes the addition round there.
+; %x rounded to the nearest number with %bits of fraction and no exponent below %least (biased as a
+; double's). Adding and subtracting 1.5 * 2**52 units of the last place makes the addition round
+; there.
 define internal double @round_to(double %x, i64 %bits, i64 %least) {
   %word = bitcast double %x to i64
   %shifted = lshr i64 %word, 52
@@ -163,7 +171,8 @@ as_is:
   ret double %x
 round:
   %at_least = call i64 @llvm.umax.i64(i64 %exponent, i64 %least)
-  %capped = call i64 @llvm.umin.i64(i64 %at_least, i64 1200)  ; larger is infinite anyway, and must not overflow here
+  ; larger is infinite anyway, and must not overflow here
+  %capped = call i64 @llvm.umin.i64(i64 %at_least, i64 1200)
   %unit = sub i64 %capped, %bits
   %magic_exponent = add i64 %unit, 52
   %placed = shl i64 %magic_exponent, 52

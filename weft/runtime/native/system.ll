@@ -1,4 +1,5 @@
-; What belongs to this kind of machine and system: x86-64 Linux. A port rewrites this file and nothing else.
+; What belongs to this kind of machine and system: x86-64 Linux. A port rewrites this file and
+; nothing else.
 
 declare i64 @syscall(i64, ...)
 declare i32 @clock_gettime(i32, ptr)
@@ -17,10 +18,12 @@ declare void @llvm.x86.sse.ldmxcsr(ptr)
 declare i64 @llvm.readcyclecounter()
 declare i64 @llvm.ctlz.i64(i64, i1)
 
-; Rounding to nearest, denormals kept, exceptions masked: what every kernel's bits are defined for (0x1F80).
+; Rounding to nearest, denormals kept, exceptions masked: what every kernel's bits are defined for
+; (0x1F80).
 @standard_mode = internal constant i32 8064
 
-; Sets the standard floating-point mode. Gives the mode to go back to, or 0 if nothing had to change.
+; Sets the standard floating-point mode. Gives the mode to go back to, or 0 if nothing had to
+; change.
 define internal i32 @enter_float_mode() alwaysinline {
   %mode = alloca i32
   call void @llvm.x86.sse.stmxcsr(ptr %mode)
@@ -68,7 +71,8 @@ define internal i64 @coarse_time() {
   ret i64 %now
 }
 
-; Sleeps while the i32 at %at is %expected, at most %nanoseconds (0: without limit; else less than a second).
+; Sleeps while the i32 at %at is %expected, at most %nanoseconds (0: without limit; else less than a
+; second).
 define internal void @sleep_while(ptr %at, i32 %expected, i64 %nanoseconds) {
   %limit = alloca [2 x i64]
   call void @set_word(ptr %limit, i64 0, i64 0)
@@ -76,13 +80,15 @@ define internal void @sleep_while(ptr %at, i32 %expected, i64 %nanoseconds) {
   %endless = icmp eq i64 %nanoseconds, 0
   %timeout = select i1 %endless, ptr null, ptr %limit
   ; futex(FUTEX_WAIT | FUTEX_PRIVATE)
-  %woken = call i64 (i64, ...) @syscall(i64 202, ptr %at, i64 128, i32 %expected, ptr %timeout, ptr null, i64 0)
+  %woken = call i64 (i64, ...) @syscall(
+    i64 202, ptr %at, i64 128, i32 %expected, ptr %timeout, ptr null, i64 0)
   ret void
 }
 
 define internal void @wake(ptr %at, i64 %count) {
   ; futex(FUTEX_WAKE | FUTEX_PRIVATE)
-  %woken = call i64 (i64, ...) @syscall(i64 202, ptr %at, i64 129, i64 %count, ptr null, ptr null, i64 0)
+  %woken = call i64 (i64, ...) @syscall(
+    i64 202, ptr %at, i64 129, i64 %count, ptr null, ptr null, i64 0)
   ret void
 }
 
@@ -92,9 +98,11 @@ define internal i64 @process() {
   ret i64 %wide
 }
 
-; Every signal but those a faulty instruction raises (ILL TRAP ABRT BUS FPE SEGV SYS): handlers run on the program's own threads.
-@not_for_workers = internal constant [16 x i64] [i64 -1073743097, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1,
-  i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1]
+; Every signal but those a faulty instruction raises (ILL TRAP ABRT BUS FPE SEGV SYS): handlers run
+; on the program's own threads.
+@not_for_workers = internal constant [16 x i64] [i64 -1073743097,
+  i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1,
+  i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1, i64 -1]
 
 define internal i1 @start_thread(ptr %thread, ptr %function, ptr %argument) {
   %old = alloca [16 x i64]
@@ -112,9 +120,9 @@ define internal void @join_thread(i64 %thread) {
 
 @huge_pages = global i64 0  ; does the system give them to who asks?
 
-; Fresh zeroed pages of at least %bytes, or null; their length goes to %length. Touching memory for the first time costs more than
-; computing what is written there, and eight times more in small pages: from 2 MiB on it begins on a huge page, and ends on one if
-; at least half of that is used.
+; Fresh zeroed pages of at least %bytes, or null; their length goes to %length. Touching memory for
+; the first time costs more than computing what is written there, and eight times more in small
+; pages: from 2 MiB on it begins on a huge page, and ends on one if at least half of that is used.
 define internal ptr @map_pages(i64 %bytes, ptr %length) {
   %up = add i64 %bytes, 4095
   %small = and i64 %up, -4096
