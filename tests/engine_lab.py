@@ -162,7 +162,7 @@ KERNELS["turn"] = each(
   %to = getelementptr i64, ptr %p0, i64 %i
   store i64 %x, ptr %to""",
 )
-# each worker's 64 bytes of scratch hold the task it is at for a while: another's writing there shows
+# a worker's 64 bytes of scratch hold the task it is at for a while: another's writing there shows
 KERNELS["slice"] = each(
     1,
     _SCRATCH

@@ -38,7 +38,12 @@ def test_guarded_loads_stay_inside(shape, behind):
         for down, right in [(0, 0), (1, 2), (-1, -2), (300, 0), (0, 300)]:
             grown = (shape[0] + 2, shape[1] + 5)
             got = run(
-                shifted, x, shape=grown, dtype="f4", attrs={"down": down, "right": right}, behind=behind
+                shifted,
+                x,
+                shape=grown,
+                dtype="f4",
+                attrs={"down": down, "right": right},
+                behind=behind,
             )
             want = np.full(grown, -1, "f4")
             for i in range(grown[0]):
@@ -93,7 +98,9 @@ def test_looking_an_index_up():
 
 
 def test_zero_axes_and_numbers():
-    got = run(lambda i, a, b: a(()) + b(()).cast(float32), np.array(2.5, "f4"), 4, shape=(), dtype="f4")
+    got = run(
+        lambda i, a, b: a(()) + b(()).cast(float32), np.array(2.5, "f4"), 4, shape=(), dtype="f4"
+    )
     assert got == 6.5
 
 

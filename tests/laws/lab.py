@@ -10,6 +10,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 import weft as wf
 from weft.ops.define import OPS, Op, installed
@@ -91,7 +92,7 @@ def failed(failures: Sequence[str], count: int) -> None:
     """Raise if there are failures, showing the first few."""
     if failures:
         shown = "\n".join(failures[:12])
-        raise AssertionError(f"{len(failures)} of {count} failed:\n{shown}")
+        pytest.fail(f"{len(failures)} of {count} failed:\n{shown}", pytrace=False)
 
 
 # running

@@ -15,9 +15,16 @@ from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, run_sc
 
 from weft.buffer import Buffer
 from weft.codegen import jit
-from weft.errors import AllocationError, DTypeError, IndexRangeError, NumericsError, WeftError
+from weft.errors import (
+    AllocationError,
+    DeviceError,
+    DTypeError,
+    IndexRangeError,
+    NumericsError,
+    WeftError,
+)
 from weft.runtime import kernels
-from weft.runtime.engine import Engine, slot_offset
+from weft.runtime.engine import Engine, _check_interpreter, _check_symbols, slot_offset
 from weft.runtime.plan import KEEP_OUTPUT, Status, kind_of, make_plan
 from weft.schedule.launch import Launch
 from weft.types import DTYPES, as_dtype
@@ -557,3 +564,14 @@ def test_slots_are_found_wherever_they_are():
         assert ctypes.c_void_p.from_address(id(x) + slot_offset(Odder, name)).value == id(
             getattr(x, name)
         )
+
+
+def test_a_host_it_cannot_run_on(monkeypatch):
+    with pytest.raises(DeviceError, match="none with Py_NoSuchFunction, Py_NoSuchVariable"):
+        _check_symbols(
+            "declare void @Py_NoSuchFunction(ptr)\n@Py_NoSuchVariable = external global ptr\n"
+            "declare void @Py_IncRef(ptr)\ndeclare i64 @llvm.umax.i64(i64, i64)"
+        )
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(DeviceError, match="with the GIL"):
+        _check_interpreter()

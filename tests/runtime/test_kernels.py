@@ -55,6 +55,7 @@ def families(monkeypatch):
 
 @pytest.fixture
 def disk(monkeypatch, tmp_path):
+    kernels.fingerprint()  # found already, so that what appears on this disk are kernels
     cache = DiskCache(str(tmp_path / "cache"))
     monkeypatch.setattr(kernels, "disk", lambda: cache)
     return cache
@@ -328,6 +329,20 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+@pytest.mark.tiny
+def test_fingerprint_follows_what_is_in_the_files(monkeypatch, tmp_path):
+    fresh = kernels.fingerprint.__wrapped__
+    source = tmp_path / "a.py"
+    monkeypatch.setattr(kernels, "disk", lambda: DiskCache(str(tmp_path / "cache")))
+    monkeypatch.setattr(kernels, "_source_files", lambda root: iter([str(source)]))
+    found = []
+    for text in ("one", "two", "two", "one"):
+        source.write_text(text)
+        found += [fresh(), fresh()]
+    one, two = found[0], found[2]
+    assert found == [one, one, two, two, two, two, one, one] and one != two
 
 
 @pytest.mark.tiny

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import weft as wf
 from weft.errors import DTypeError, IndexRangeError, ShapeError, WeftError
@@ -36,13 +35,19 @@ def indexed(draw, *, zeros=True):
             axis += 1
         elif kind == "array" and n:
             size = draw(st.sampled_from([picks, (1,) * len(picks), ()]))
-            values = draw(st.lists(st.integers(-n, n - 1), min_size=int(np.prod(size)), max_size=int(np.prod(size))))
+            values = draw(
+                st.lists(
+                    st.integers(-n, n - 1), min_size=int(np.prod(size)), max_size=int(np.prod(size))
+                )
+            )
             items.append(np.array(values, draw(st.sampled_from(["i8", "i4", "i1"]))).reshape(size))
             axis += 1
         elif kind == "mask":
             rank = draw(st.integers(0, min(2, len(shape) - axis)))
             over = shape[axis : axis + rank]
-            bits = draw(st.lists(st.booleans(), min_size=int(np.prod(over)), max_size=int(np.prod(over))))
+            bits = draw(
+                st.lists(st.booleans(), min_size=int(np.prod(over)), max_size=int(np.prod(over)))
+            )
             items.append(np.array(bits, bool).reshape(over))
             axis += rank
         elif kind == "slice":
@@ -87,8 +92,13 @@ def test_assignment_is_numpys(case, kind):
         shape = a[index].shape
     except IndexError:
         return
-    count = lambda s: -1.0 - np.arange(np.prod(s, dtype=int), dtype=np.float64).reshape(s)  # noqa: E731
-    v = {"number": 7.5, "full": count(shape), "broadcast": count(shape[1:]), "one": np.full((1, 1), 3.0)}[kind]
+    count = lambda s: -1.0 - np.arange(np.prod(s, dtype=int), dtype=np.float64).reshape(s)
+    v = {
+        "number": 7.5,
+        "full": count(shape),
+        "broadcast": count(shape[1:]),
+        "one": np.full((1, 1), 3.0),
+    }[kind]
     want = np.array(a)
     try:
         want[index] = v

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from weft.codegen.at_levels import Levels
 from weft.codegen.extern import Kernel
-from weft.codegen.text import Value, Variable, i64, module
+from weft.codegen.text import Value, i64, module
 from weft.codegen.verbs import emit, memory, register
 from weft.ops.scalar import Scalar, walk
 from weft.schedule.at import AtSpec
@@ -57,7 +57,7 @@ class _At:
             which, part = t.divmod(task, self.per_row)
             first, begin = t.mul(which, self.block), t.mul(part, self.piece)
             end = t.min(t.add(begin, self.piece), self.sizes[-1])
-            place = self._unravel(first)
+            place = t.unravel(first, self.sizes)
             with t.loop(first, t.min(t.add(first, self.block), self.rows)) as row:
                 self.index = [v.get() for v in place]
                 self._row(
@@ -65,25 +65,9 @@ class _At:
                     begin,
                     end,
                 )
-                self._advance(place)
+                t.advance(place, self.sizes)
         t.ret()
         return t
-
-    def _unravel(self, row: Value) -> list[Variable]:
-        """The outer indices of a row, as variables that `_advance` counts up."""
-        t, out, rest = self.t, [], row
-        for n in reversed(self.sizes[1:-1]):
-            rest, at = t.divmod(rest, n)
-            out.append(t.variable(at))
-        return [t.variable(rest), *reversed(out)] if self.spec.rank > 1 else []
-
-    def _advance(self, place: list[Variable]) -> None:
-        t, carry = self.t, i64(1)
-        for n, v in zip(reversed(self.sizes[:-1]), reversed(place), strict=True):
-            after = t.add(v.get(), carry)
-            around = t.compare("icmp eq", after, n)
-            v.set(t.select(around, i64(0), after))
-            carry = t.convert("zext", around, "i64")
 
     def _row(self, out: Value, begin: Value, end: Value) -> None:
         t, levels = self.t, self.levels

@@ -45,6 +45,23 @@ class Kernel(Text):
         q = self.op("udiv", a, b)
         return q, self.sub(a, self.mul(q, b))
 
+    def unravel(self, row: Value, sizes: Sequence[Value]) -> list[Variable]:
+        """The indices of a row, sizes[:-1] being those of the loops around it, as variables that `advance` counts up."""
+        out, rest = [], row
+        for n in reversed(sizes[1:-1]):
+            rest, at = self.divmod(rest, n)
+            out.append(self.variable(at))
+        return [self.variable(rest), *reversed(out)] if len(sizes) > 1 else []
+
+    def advance(self, place: Sequence[Variable], sizes: Sequence[Value]) -> None:
+        """On to the next row."""
+        carry = i64(1)
+        for n, v in zip(reversed(sizes[:-1]), reversed(place), strict=True):
+            after = self.add(v.get(), carry)
+            around = self.compare("icmp eq", after, n)
+            v.set(self.select(around, i64(0), after))
+            carry = self.convert("zext", around, "i64")
+
     def turn(self, j: Variable, count: Value, start: Variable, by: Value) -> None:
         """j += 1; at `count` it begins again and `start` moves on `by`: two nested loops run as
         one.

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.codegen import at, concat, contract, gather, map, reduce, rows, scan, scatter, search, sort, transpose
+from weft.codegen import (
+    at,
+    concat,
+    contract,
+    gather,
+    map,
+    reduce,
+    rows,
+    scan,
+    scatter,
+    search,
+    sort,
+    spread,
+    transpose,
+)
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
 from weft.schedule.concat import Concat
@@ -14,11 +28,12 @@ from weft.schedule.gather import GatherElements, GatherRows
 from weft.schedule.launch import KernelSpec
 from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
+from weft.schedule.rows import RowSpec
 from weft.schedule.scan import Scan
 from weft.schedule.scatter import Scatter
 from weft.schedule.search import Nonzero, SearchSorted
 from weft.schedule.sort import Sort, TopK
-from weft.schedule.rows import RowSpec
+from weft.schedule.spread import Spread
 from weft.schedule.transpose import TransposeSpec
 
 FAMILIES: dict[type, Callable[[Any], str]] = {
@@ -37,6 +52,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     Sort: sort.lower,
     TopK: sort.lower,
     Concat: concat.lower,
+    Spread: spread.lower,
 }
 
 

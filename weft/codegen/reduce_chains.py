@@ -11,9 +11,7 @@ from weft.codegen.reduce_frame import Frame, Span, spans, unravel
 from weft.codegen.reduce_monoid import Lanes, State, group_of, read, upto
 from weft.codegen.registers import memory, register
 from weft.codegen.text import Value, Variable, i64
-from weft.schedule.reduce_spec import CHUNK, LANES
-
-TOGETHER = 8
+from weft.schedule.reduce_spec import CHUNK, LANES, TOGETHER
 
 
 def chains(f: Frame) -> None:

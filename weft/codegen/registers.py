@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+
 from weft.codegen.text import Text, Value, element_of, lanes_of, vector
 from weft.types.dtype import DType, bool_
 
@@ -30,10 +32,10 @@ def constant(type_: str, number: str, lanes: int) -> Value:
 
 
 def literal(value: bool | int | float, dtype: DType, lanes: int) -> Value:
-    """`value` as a constant; the half types have none, since ops compute in float32."""
-    if dtype.is_float and dtype.bits < 32:
-        raise TypeError(f"no {dtype.name} literals: ops compute in float32")
-    if dtype.is_float:  # LLVM spells a float, too, as a double's bits
+    """`value` as a constant."""
+    if dtype.is_float and dtype.bits < 32:  # held as its bits
+        number = str(np.asarray(value).astype(dtype.np).view(np.int16))
+    elif dtype.is_float:  # LLVM spells a float, too, as a double's bits
         number = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     else:
         number = str(int(value))

@@ -88,6 +88,20 @@ def _unindex_at(i: Any, x: Any, *, shape: Shape, starts: Ints, steps: Ints, axes
     return x(place) if inside is None else x(place, where=inside, otherwise=0)
 
 
+def _unindex_type(
+    t: TensorType, *, shape: Shape, starts: Ints, steps: Ints, axes: Ints
+) -> TensorType:
+    named = [a for a in axes if a >= 0]
+    if len(axes) != t.ndim or len(set(named)) < len(named) or any(a >= len(shape) for a in named):
+        raise ShapeError("unindex", expected=f"distinct axes of {shape} for {t}", got=str(axes))
+    if any(n != 1 for n, a in zip(t.shape, axes, strict=True) if a < 0):
+        raise ShapeError("unindex", expected="one element along new axes", got=str(t))
+    sizes: Any = dict(zip(axes, t.shape, strict=True))
+    region = tuple(sizes.get(a, 1) for a in range(len(shape)))
+    _check("unindex", shape, starts, region, steps, axes)
+    return TensorType(shape, t.dtype)
+
+
 def _assign_at(
     i: Any, x: Any, v: Any, *, starts: Ints, sizes: Ints, steps: Ints, axes: Ints
 ) -> Any:
@@ -171,6 +185,16 @@ def _unindex_samples() -> Iterator[Sample]:
     for index in _INDICES:
         attrs = {"shape": (5, 6)} | {k: v for k, v in index.items() if k != "sizes"}
         yield Sample((array(_shape(index["sizes"], index["axes"]), float32),), attrs)
+    good = {"shape": (5, 6), "starts": (1, 0), "steps": (1, 2), "axes": (0, 1)}
+    x = array((2, 3), float32)
+    for wrong in (
+        {"starts": (4, 0)},
+        {"steps": (1, 3)},
+        {"axes": (0, 0)},
+        {"axes": (0,)},
+        {"axes": (0, -1)},
+    ):
+        yield Sample((x,), good | wrong, ShapeError)
 
 
 def _assign_samples() -> Iterator[Sample]:
@@ -191,7 +215,9 @@ basic_index: Op = register(
         at=_index_at,
         view=_index_view,
         vjp=lambda g, y, x, *, starts, sizes, steps, axes: (
-            lambda: basic_unindex(g, shape=x.type.shape, starts=starts, steps=steps, axes=axes),
+            lambda: _transposed(steps)(
+                g, shape=x.type.shape, starts=starts, steps=steps, axes=axes
+            ),
         ),
         reference=_index_reference,
         samples=_index_samples,
@@ -199,10 +225,16 @@ basic_index: Op = register(
     )
 )
 
+
+def _transposed(steps: Ints) -> Op:
+    """Where places need no division, one pass; else a pass of zeros and one that writes."""
+    return basic_unindex if all(abs(s) == 1 for s in steps) else basic_spread
+
+
 basic_unindex: Op = register(
     Op(
         "basic_unindex",
-        lambda t, *, shape, starts, steps, axes: TensorType(shape, t.dtype),
+        _unindex_type,
         at=_unindex_at,
         vjp=lambda g, y, x, *, shape, starts, steps, axes: (
             lambda: basic_index(
@@ -212,6 +244,23 @@ basic_unindex: Op = register(
         reference=_unindex_reference,
         samples=_unindex_samples,
         doc="Elements put where a basic index says, among zeros: the transpose of basic_index.",
+    )
+)
+
+
+basic_spread: Op = register(
+    Op(
+        "basic_spread",
+        _unindex_type,
+        extern="spread",
+        vjp=lambda g, y, x, *, shape, starts, steps, axes: (
+            lambda: basic_index(
+                g, starts=starts, sizes=_region(x, shape, axes), steps=steps, axes=axes
+            ),
+        ),
+        reference=_unindex_reference,
+        samples=_unindex_samples,
+        doc="The same as basic_unindex, by writing to places instead of asking each its source.",
     )
 )
 

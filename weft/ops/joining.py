@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.buffer import Layout
 from weft.errors import DTypeError, ShapeError
+from weft.ops.basic_index import basic_index
 from weft.ops.define import Op, Value, register
 from weft.ops.movement import slice_
 from weft.ops.samples import Sample, array
@@ -79,6 +80,63 @@ concat: Op = register(
         reference=lambda *xs, axis: np.concatenate(xs, axis),
         samples=_concat_samples,
         doc="Tensors one behind the other along an axis.",
+    )
+)
+
+
+def _stack_type(*ts: TensorType, axis: int) -> TensorType:
+    if not ts:
+        raise ShapeError("stack", expected="at least one tensor", got="none")
+    first = ts[0]
+    if not 0 <= axis <= first.ndim:
+        raise ShapeError("stack", expected=f"an axis from 0 to {first.ndim}", got=str(axis))
+    for t in ts:
+        if t.dtype is not first.dtype:
+            raise DTypeError(
+                "stack", expected=f"dtype {first.dtype.name} throughout", got=t.dtype.name
+            )
+        if t.shape != first.shape:
+            raise ShapeError("stack", expected=f"shapes {first.shape} throughout", got=str(t))
+    return TensorType((*first.shape[:axis], len(ts), *first.shape[axis:]), first.dtype)
+
+
+def _stack_vjp(g: Value, y: Value, *xs: Value, axis: int) -> tuple[Any, ...]:
+    shape, ndim = y.type.shape, y.type.ndim
+    index = {
+        "sizes": tuple(1 if a == axis else n for a, n in enumerate(shape)),
+        "steps": (1,) * ndim,
+    }
+    rest = tuple(a for a in range(ndim) if a != axis)
+    starts = [tuple(k if a == axis else 0 for a in range(ndim)) for k in range(len(xs))]
+    return tuple(
+        lambda at=at: basic_index(
+            g, starts=at, sizes=index["sizes"], steps=index["steps"], axes=rest
+        )
+        for at in starts
+    )
+
+
+def _stack_samples() -> Iterator[Sample]:
+    for axis in range(3):
+        yield Sample(tuple(array((3, 4), float32, seed=i) for i in range(3)), {"axis": axis})
+    yield Sample((array((), float32), array((), float32, seed=1)), {"axis": 0})
+    yield Sample((array((2, 0), float32), array((2, 0), float32)), {"axis": 1})
+    yield Sample((array((3,), DTYPES[7]), array((3,), DTYPES[7], seed=1)), {"axis": 1})
+    yield Sample((array((3,), float32), array((2,), float32)), {"axis": 0}, ShapeError)
+    yield Sample((array((3,), float32), array((3,), DTYPES[0])), {"axis": 0}, DTypeError)
+    yield Sample((array((3,), float32),), {"axis": 2}, ShapeError)
+
+
+stack: Op = register(
+    Op(
+        "stack",
+        _stack_type,
+        extern="stack",
+        dense=True,
+        vjp=_stack_vjp,
+        reference=lambda *xs, axis: np.stack(xs, axis),
+        samples=_stack_samples,
+        doc="Tensors of one shape along a new axis.",
     )
 )
 

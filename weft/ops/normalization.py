@@ -238,13 +238,26 @@ def layer_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     return narrowed(r * (h - _row_sum(h) / n - z * (_row_sum(h * z) / n)), x)
 
 
+@composite("row_statistics")
+def row_statistics(x: Value, *, eps: float) -> tuple[Value, Value]:
+    """Of every row, its mean and one over its standard deviation."""
+    w, n = widened(x), _count(x)
+    mean = _row_sum(w) / n
+    d = w - mean
+    return mean, rsqrt(_row_sum(d * d) / n + eps)
+
+
+@composite("scaled_moment")
+def scaled_moment(g: Value, x: Value, mean: Value, scale: Value) -> Value:
+    """The sum of g * ((x - mean) * scale) over all axes but the last."""
+    terms = widened(g) * ((widened(x) - mean) * scale)
+    return narrowed(total(terms, axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
+
+
 @composite("layer_norm_weight_grad")
 def layer_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
     """The cotangent of layer_norm's weight: g times the normalised row, summed over the rows."""
-    d, r = _centred(widened(x), eps)
-    return narrowed(
-        total(widened(g) * (d * r), axes=tuple(range(x.type.ndim - 1)), keepdims=False), x
-    )
+    return scaled_moment(g, x, *row_statistics(x, eps=eps))  # type: ignore[no-any-return]
 
 
 def _layer_norm_vjp(g: Value, y: Value, x: Value, *params: Value, eps: float) -> tuple[Any, ...]:
@@ -301,14 +314,23 @@ def rms_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     return narrowed(r * (h - z * (_row_sum(h * z) / _count(x))), x)
 
 
+@composite("row_root")
+def row_root(x: Value, *, eps: float) -> Value:
+    """Of every row, one over the root of its mean square."""
+    return _root(widened(x), eps)
+
+
+@composite("rescaled_sum")
+def rescaled_sum(g: Value, x: Value, scale: Value) -> Value:
+    """The sum of g * (x * scale) over all axes but the last."""
+    terms = widened(g) * (widened(x) * scale)
+    return narrowed(total(terms, axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
+
+
 @composite("rms_norm_weight_grad")
 def rms_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
-    """The cotangent of rms_norm's weight."""
-    w = widened(x)
-    return narrowed(
-        total(widened(g) * (w * _root(w, eps)), axes=tuple(range(x.type.ndim - 1)), keepdims=False),
-        x,
-    )
+    """The cotangent of rms_norm's weight: g times the normalised row, summed over the rows."""
+    return rescaled_sum(g, x, row_root(x, eps=eps))  # type: ignore[no-any-return]
 
 
 def _rms_norm_vjp(g: Value, y: Value, x: Value, *weight: Value, eps: float) -> tuple[Any, ...]:
@@ -325,60 +347,3 @@ def rms_norm(x: Value, *weight: Value, eps: float) -> Value:
     w = widened(x)
     out = w * _root(w, eps)
     return narrowed(out * widened(weight[0]) if weight else out, x)
-
-
-# over groups of channels
-
-
-def per_channel(p: Value, x: Value) -> Value:
-    """A vector of one number a channel, shaped to meet x (N, C, …)."""
-    return reshape(widened(p), shape=(p.type.shape[0], *(1,) * (x.type.ndim - 2)))  # type: ignore[no-any-return]
-
-
-def check_channels(place: str, x: Value, params: tuple[Value, ...]) -> None:
-    _require_float(place, x, *params)
-    if x.type.ndim < 2:
-        raise ShapeError(place, expected="an operand (N, C, …)", got=str(x.type))
-    for p in params:
-        if p.type.shape != x.type.shape[1:2]:
-            raise ShapeError(
-                place, expected=f"one number per channel, {x.type.shape[1:2]}", got=str(p.type)
-            )
-
-
-def _group_samples() -> Iterator[Sample]:
-    c = (6,)
-    for groups in (1, 2, 6):
-        yield Sample((array((2, 6, 3, 4), float32),), {"groups": groups, "eps": 1e-5})
-    params = (array(c, float32, seed=1), array(c, float32, seed=2))
-    yield Sample((array((2, 6, 5), float32), *params), {"groups": 3, "eps": 1e-5})
-    yield Sample((array((2, 6, 5), float32), *params), {"groups": 4, "eps": 1e-5}, ShapeError)
-
-
-def _group_reference(x: Any, *params: Any, groups: int, eps: float) -> Any:
-    rows = x.astype(np.float64).reshape(x.shape[0], groups, -1)
-    out = _layer_norm_reference(rows, eps=eps).reshape(x.shape)
-    for p, join in zip(params, (np.multiply, np.add), strict=False):
-        out = join(out, p.astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2)))
-    return out.astype(x.dtype)
-
-
-@composite("group_norm", reference=_group_reference, samples=_group_samples)
-def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
-    """Groups of channels of each example brought to mean 0 and variance 1, then scaled and shifted
-    per channel.
-    """
-    check_channels("group_norm", x, params)
-    n, channels = x.type.shape[:2]
-    if groups < 1 or channels % groups:  # type: ignore[operator]
-        raise ShapeError(
-            "group_norm", expected=f"a number of groups that divides {channels}", got=str(groups)
-        )
-    width = math.prod(x.type.shape[1:]) // groups  # type: ignore[arg-type]
-    d, r = _centred(reshape(widened(x), shape=(n, groups, width)), eps)
-    out = reshape(d * r, shape=x.type.shape)
-    if params:
-        out = out * per_channel(params[0], x)
-    if params[1:]:
-        out = out + per_channel(params[1], x)
-    return narrowed(out, x)

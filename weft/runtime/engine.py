@@ -205,7 +205,7 @@ def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ..
         )
     if status == Status.SCALAR and plan is not None:
         dtype = DTYPES[plan.kind(detail) - 1]
-        raise NumericsError(place, expected=f"a {dtype.name}", got=repr(args[detail]))
+        raise NumericsError(place, expected=f"a number {dtype.name} holds", got=repr(args[detail]))
     if status == Status.ARGUMENT:
         got = type(args[detail]).__name__
         raise DTypeError(place, expected=f"a tensor or number as argument {detail}", got=got)

@@ -98,16 +98,25 @@ def disk() -> DiskCache:
 
 @cache
 def fingerprint() -> str:
-    """A digest of the code generator's own source: a changed generator finds none of the old
-    kernels.
+    """A digest of the code generator's own source: a changed generator finds no old kernels.
+
+    Reading it all takes milliseconds, so the digest itself is kept on disk, under what the system
+    says of each file: any change of a file, or another file in its place, shows in that.
     """
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    digest = blake2b(digest_size=16)
-    for path in _source_files(root):
-        with open(path, "rb") as file:
-            data = file.read()
-        digest.update(f"{os.path.relpath(path, root)} {len(data)}\n".encode() + data)
-    return digest.hexdigest()
+    paths = list(_source_files(root))
+    states = [(s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in map(os.stat, paths)]
+    key = f"sources {list(zip(paths, states, strict=True))}"
+    known = disk().get(key)
+    if known is None:
+        digest = blake2b(digest_size=16)
+        for path in paths:
+            with open(path, "rb") as file:
+                data = file.read()
+            digest.update(f"{os.path.relpath(path, root)} {len(data)}\n".encode() + data)
+        known = digest.hexdigest().encode()
+        disk().put(key, known)
+    return known.decode()
 
 
 def _source_files(root: str) -> Iterator[str]:

@@ -31,6 +31,15 @@ class Concat:
         return f"concat {self.count}"
 
 
+def plan_stack(xs: Sequence[Layout], axis: int) -> Launch:
+    """x0, x1, … of one shape behind each other along a new axis."""
+    first = xs[0].type
+    shape = (*first.shape[:axis], 1, *first.shape[axis:])
+    with_axis = Layout.dense(TensorType(shape, first.dtype))
+    require_dense("stack", *xs)
+    return plan_concat([with_axis] * len(xs), axis)
+
+
 def plan_concat(xs: Sequence[Layout], axis: int) -> Launch:
     """x0, x1, … behind each other along `axis`; dtypes and other sizes agree."""
     require_dense("concat", *xs)

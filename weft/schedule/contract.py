@@ -5,12 +5,11 @@ None of these choices changes a bit: `weft.ops.contraction` states the order of 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from weft.buffer import Layout
 from weft.ops.contraction import Contraction
-from weft.schedule.contract_blocks import Cut, cut, depth_block, up
+from weft.schedule.contract_blocks import Blocks, Cut, choose, up
 from weft.schedule.contract_labels import Group, Operand, Problem, resolve
 from weft.schedule.contract_spec import AXIS, HEADER, SQUARE, WIDE, ContractSpec, accumulator
 from weft.schedule.launch import Launch, Phase
@@ -29,9 +28,7 @@ class Plan:
 
     problem: Problem
     spec: ContractSpec
-    rows: Cut
-    cols: Cut
-    depth_block: int
+    blocks: Blocks
     threads: int
 
 
@@ -40,8 +37,9 @@ def plan_contract(a: Layout, b: Layout, c: Contraction, threads: int, vector: in
     problem, out = resolve(a, b, c)
     if not out.type.size:
         return Launch((out,))
-    plan = _plan(problem, threads, vector)
-    return _launch(plan, out)
+    p = problem
+    heavy = p.batch.size * p.rows.size * p.cols.size * p.steps > HEAVY
+    return _launch(_plan(problem, threads if heavy else 1, vector), out, heavy)
 
 
 def _plan(p: Problem, threads: int, vector: int) -> Plan:
@@ -61,9 +59,8 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
     clash = l_flat and p.rows.size > 4 and p.steps > 64 and p.rows.strides("l")[-1] * dtype.itemsize % CLASH == 0
     if not l_flat or (clash and p.cols.size > spec.panel):
         spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.windowed)
-    block = depth_block(p, spec)
-    rows, cols, shared = cut(p, spec, threads, block)
-    return Plan(p, replace(spec, shared=shared), rows, cols, block, threads)
+    blocks = choose(p, spec, threads)
+    return Plan(p, replace(spec, shared=blocks.shared), blocks, threads)
 
 
 def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
@@ -79,18 +76,17 @@ def _shared_bytes(p: Problem, spec: ContractSpec, cols: Cut) -> int:
     return p.batch.size * panels * p.steps * spec.panel * accumulator(spec.dtype).itemsize
 
 
-def _launch(plan: Plan, out: Layout) -> Launch:
+def _launch(plan: Plan, out: Layout, heavy: bool) -> Launch:
     p, spec = plan.problem, plan.spec
     m, n, k = p.rows.size, p.cols.size, p.steps
     wide, item = accumulator(spec.dtype).itemsize, spec.dtype.itemsize
-    rows, cols = plan.rows, plan.cols
-    depth_blocks = max(1, -(-k // plan.depth_block))
+    rows, cols, depth = plan.blocks.rows, plan.blocks.cols, plan.blocks.depth
+    depth_blocks = max(1, -(-k // depth))
     tasks = p.batch.size * rows.blocks * cols.blocks
-    heavy = p.batch.size * m * n * max(k, 1) > HEAVY
     values = dict.fromkeys(HEADER, 0)
     values |= {
         "l_word": p.l.word, "r_word": p.r.word, "rows": m, "cols": n, "depth": k,
-        "row_block": rows.block, "col_block": cols.block, "depth_block": plan.depth_block,
+        "row_block": rows.block, "col_block": cols.block, "depth_block": depth,
         "row_blocks": rows.blocks, "col_blocks": cols.blocks, "depth_blocks": depth_blocks,
         "row_span": rows.span, "col_span": cols.span,
         "row_span_blocks": rows.span_blocks, "col_span_blocks": cols.span_blocks,
@@ -111,12 +107,12 @@ def _launch(plan: Plan, out: Layout) -> Launch:
     room = {
         "rows_l": 8 * (rows.block + lanes), "rows_c": 8 * (rows.block + lanes),
         "cols_r": 8 * vectors * lanes, "cols_c": 8 * vectors * lanes,
-        "depth_l": 8 * plan.depth_block, "depth_r": 8 * plan.depth_block,
-        "packed_l": plan.depth_block * up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
-        "packed_r": 0 if spec.shared else panels * plan.depth_block * spec.panel * wide,
+        "depth_l": 8 * depth, "depth_r": 8 * depth,
+        "packed_l": depth * up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
+        "packed_r": 0 if spec.shared else panels * depth * spec.panel * wide,
         "partial": slots * tile,
-        "slab_l": p.l.slab(p.batch, p.rows, rows.block, p.depth, plan.depth_block) * item + 64,
-        "slab_r": p.r.slab(p.batch, p.cols, cols.block, p.depth, plan.depth_block) * item + 64,
+        "slab_l": p.l.slab(p.batch, p.rows, rows.block, p.depth, depth) * item + 64,
+        "slab_r": p.r.slab(p.batch, p.cols, cols.block, p.depth, depth) * item + 64,
     }  # fmt: skip
     at = 64
     for name, size in room.items():
@@ -135,17 +131,17 @@ def _launch(plan: Plan, out: Layout) -> Launch:
     phases = [Phase(spec, tasks, _grain(plan, tasks))]
     if spec.shared:
         phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
-    scratch = values["shared"] + at * (plan.threads if heavy else 1)
+    scratch = values["shared"] + at * plan.threads
     return Launch((out,), tuple(phases), (*values.values(), *tail), scratch, heavy)
 
 
 def _grain(plan: Plan, tasks: int) -> int:
     """Tasks claimed at a time: enough to be worth it, few enough to share."""
-    work = plan.rows.block * plan.cols.block * max(plan.problem.steps, 1)
+    work = plan.blocks.rows.block * plan.blocks.cols.block * max(plan.problem.steps, 1)
     return max(1, min((1 << 18) // max(work, 1), tasks // (4 * plan.threads)))
 
 
 def _poll(plan: Plan) -> int:
     """Depth blocks that take about a millisecond."""
-    block = plan.depth_block * max(plan.rows.block * plan.cols.block, 64)
-    return max(1, (1 << 25) // block) if math.ceil(plan.problem.steps / plan.depth_block) > 1 else 0
+    b = plan.blocks
+    return max(1, (1 << 25) // (b.depth * max(b.rows.block * b.cols.block, 64)))

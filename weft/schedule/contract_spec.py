@@ -89,8 +89,13 @@ class ContractSpec:
     shared: bool = False  # the module has a second function, "pack", which packs r for all
 
     @property
+    def wide(self) -> int:
+        """Bytes of an accumulator, and of an element once packed."""
+        return accumulator(self.dtype).itemsize
+
+    @property
     def lanes(self) -> int:
-        return self.tile.vector // accumulator(self.dtype).itemsize
+        return self.tile.vector // self.wide
 
     @property
     def panel(self) -> int:

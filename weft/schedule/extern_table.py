@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.buffer import Layout
+from weft.buffer.layout import dense_strides
 from weft.ops.define import Types
-from weft.schedule.concat import plan_concat
+from weft.schedule.concat import plan_concat, plan_stack
 from weft.schedule.gather import plan_take, plan_take_along_axis
 from weft.schedule.launch import Launch
 from weft.schedule.scan import plan_scan
 from weft.schedule.scatter import plan_scatter
 from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchsorted
 from weft.schedule.sort import plan_sort, plan_topk
+from weft.schedule.spread import plan_spread
 
 Layouts = tuple[Layout, ...]
 Attrs = dict[str, Any]
@@ -32,6 +34,14 @@ def _scatter(op: str) -> Planner:
         return plan_scatter(shape, index, source, attrs["axis"], op, base=base, threads=threads)
 
     return plan
+
+
+def _spread(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+    shape, axes = attrs["shape"], attrs["axes"]
+    dense = dense_strides(shape)
+    strides = [0 if a < 0 else dense[a] * attrs["steps"][a] for a in axes]
+    offset = sum(a * s for a, s in zip(attrs["starts"], dense, strict=True))
+    return plan_spread(xs[0], shape, strides, offset)
 
 
 def _scan(op: str) -> Planner:
@@ -66,6 +76,7 @@ EXTERNS: dict[str, Planner] = {
     "scatter_sum": _scatter_on_zeros,
     "scatter_add": _scatter("add"),
     "scatter_assign": _scatter("assign"),
+    "stack": lambda xs, attrs, out, threads: plan_stack(xs, attrs["axis"]),
     "concat": lambda xs, attrs, out, threads: plan_concat(xs, attrs["axis"]),
     "cumulative_sum": _scan("add"),
     "cumulative_prod": _scan("mul"),
@@ -78,5 +89,6 @@ EXTERNS: dict[str, Planner] = {
     ),
     "nonzero_starts": lambda xs, attrs, out, threads: plan_count_nonzero(xs[0]),
     "nonzero_places": lambda xs, attrs, out, threads: plan_nonzero(xs[0], xs[1], attrs["many"]),
+    "spread": _spread,
     "topk": lambda xs, attrs, out, threads: plan_topk(xs[0], attrs["k"], largest=attrs["largest"]),
 }

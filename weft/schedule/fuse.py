@@ -20,6 +20,7 @@ from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.elementwise import copy
 from weft.ops.record import expanded
 from weft.ops.scalar import Scalar, const, input_, param
+from weft.schedule.fuse_fold import FoldBody
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
 from weft.schedule.reduce import accumulator
@@ -51,6 +52,9 @@ def plan_composite(
     f = expanded(op.name, op.body, types, attrs)  # type: ignore[arg-type]
     try:
         if any(_op(n).fold for n in f.order):
+            one = FoldBody(f, _literal)
+            if one.readable:
+                return one.plan([x for x in layouts if x is not None], machine.threads)
             return _Rows(f).plan([x for x in layouts if x is not None], machine.threads)
         return _as_map(f, [x for x in layouts if x is not None])
     except Unreadable:

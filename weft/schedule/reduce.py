@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.buffer import Layout
+from weft.errors import ShapeError
 from weft.ops.scalar import Scalar, input_
 from weft.schedule.collapse import broadcast_strides
 from weft.schedule.launch import HEAVY, Launch
@@ -65,6 +66,8 @@ def plan_fold(
     plan = Phases(monoid, acc, len(inputs) + 1, threads, math.prod(shape) >= HEAVY, numbers)
     source = Source(tuple(i.type.dtype for i in inputs), rule.cast(acc), strides)
     sizes, runs = list(shape), _runs(shape, axes)
+    if monoid.startswith("arg") and len(runs) > 1:
+        raise ShapeError(monoid, expected="one axis, or adjacent ones", got=str(axes))
     while len(runs) > 1 and 0 not in shape:  # nothing to reduce gives the identity in any order
         run = runs.pop()
         source = plan.reduce(source, sizes, run, last=False, epilogue=None)

@@ -1,6 +1,4 @@
-"""Which primitives a reduction takes: their forms, their tasks, and what they leave in scratch
-memory.
-"""
+"""Which primitives a reduction takes: forms, tasks, and what they leave in scratch memory."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from weft.buffer import Layout
 from weft.ops.scalar import Scalar
 from weft.schedule.collapse import Nest, collapse
 from weft.schedule.launch import Phase
-from weft.schedule.reduce_spec import CHUNK, CHUNK_ROWS, LANES, ReduceSpec, width_limit
+from weft.schedule.reduce_spec import CHUNK, CHUNK_ROWS, LANES, TOGETHER, ReduceSpec, width_limit
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
 
@@ -25,9 +23,7 @@ LONG = 1 << 20
 
 @dataclass(frozen=True)
 class Source:
-    """What a primitive reads: operands through a rule, or accumulators at these bytes of the
-    scratch memory.
-    """
+    """What a primitive reads: operands through a rule, or accumulators `at` bytes of scratch."""
 
     dtypes: tuple[DType, ...]
     rule: Scalar | None
@@ -37,6 +33,8 @@ class Source:
 
 @dataclass
 class Phases:
+    """The phases of one reduction, as they are made."""
+
     monoid: str
     acc: DType
     operands: int
@@ -53,9 +51,7 @@ class Phases:
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of joining shows in the result: not for integers, nor where an index
-        settles ties.
-        """
+        """Whether the order of joining shows: not for integers, nor where an index settles ties."""
         return self.acc.is_float and not self.monoid.startswith("arg")
 
     def hold(self, count: int) -> tuple[int, ...]:
@@ -75,9 +71,7 @@ class Phases:
         last: bool,
         epilogue: Scalar | None,
     ) -> Source:
-        """Reduce `axes` of one run; the accumulators are the result's, densely, unless this is the
-        last step.
-        """
+        """Reduce `axes`, one run, to accumulators that lie densely: the next step's source."""
         kept_sizes = [1 if a in axes else n for a, n in enumerate(sizes)]
         out = Layout.dense(TensorType(tuple(kept_sizes), self.acc)).strides
         kept = collapse(
@@ -97,11 +91,7 @@ class Phases:
         parts = self.hold(splits * positions)
         self._emit(source, form, kept, reduced, chunk, splits, None, parts)
         at = () if last else self.hold(positions)
-        each = (
-            Nest((positions,), ((1,), (1,)))
-            if len(self.states) == 1
-            else Nest((positions,), ((1,), (1,), (1,)))
-        )
+        each = Nest((positions,), ((1,),) * (len(self.states) + 1))
         across = Nest((splits,), ((positions,),) * len(self.states))
         rest = Source(self.states, None, [], parts)
         in_order = _choose(rest, each, across, 1, self.ordered)
@@ -114,9 +104,8 @@ class Phases:
             return 1
         wide = form.vector.size if form.vector else 1
         tasks = positions // wide * -(-wide // 4096)
-        return (
-            -(-count // chunk) if tasks < 4 * self.threads or count > LONG // min(wide, 64) else 1
-        )
+        apart = tasks < 4 * self.threads or count > LONG // min(wide, 256)
+        return -(-count // chunk) if apart else 1
 
     def _emit(
         self,
@@ -129,75 +118,43 @@ class Phases:
         epilogue: Scalar | None,
         to: tuple[int, ...],
     ) -> None:
-        n = len(source.dtypes)
-        axes = form.kept
+        n, v = len(source.dtypes), form.vector
         spec = ReduceSpec(
-            form.name,
-            self.monoid,
-            self.acc,
-            form.lanes,
-            source.dtypes,
-            source.rule,
-            epilogue,
-            bool(source.at),
-            form.moving,
-            len(axes),
-            len(reduced.sizes),
-            self.operands,
-            len(self.params),
-            len(self.numbers),
-        )
+            form.name, self.monoid, self.acc, form.lanes, source.dtypes, source.rule, epilogue,
+            bool(source.at), form.moving, len(form.kept), len(reduced.sizes), self.operands,
+            len(self.params), len(self.numbers),
+        )  # fmt: skip
         positions, count = math.prod(kept.sizes), math.prod(reduced.sizes)
         share = chunk if splits > 1 else max(count, 1)
-        values = {
-            "positions": positions,
-            "count": count,
-            "share": share,
-            "chunk": chunk,
-            "hop": positions,
-        }
-        values |= {f"from{i}": at for i, at in enumerate(source.at)} | {
-            f"to{i}": at for i, at in enumerate(to)
-        }
+        values = {"count": count, "share": share, "chunk": chunk, "hop": positions}
+        values |= {f"from{i}": at for i, at in enumerate(source.at)}
+        values |= {f"to{i}": at for i, at in enumerate(to)}
         values |= {f"n{i}": x for i, x in enumerate(self.numbers)}
-        column_blocks = 1
-        if form.vector:
-            v = form.vector
-            limit = width_limit(form.lanes, self.acc)
-            width = _width(
-                v.size, splits * positions // v.size, self.threads if self.heavy else 1, limit
-            )
+        work, column_blocks = max(1, min(share, count)), 1
+        if v is not None:
+            positions //= v.size
+            threads = self.threads if self.heavy else 1
+            width = _width(v.size, splits * positions, threads, width_limit(form.lanes, self.acc))
             column_blocks = -(-v.size // width)
-            values |= {
-                "columns": v.size,
-                "width": width,
-                "column_blocks": column_blocks,
-                "columns.out": v.strides[-1],
-            }
-            values["positions"] = positions = positions // v.size
-            work = width * min(share, count)
-        else:
-            work = min(share, count)
-        block = (
-            max(1, min(TASK // max(work, 1), -(-positions // (4 * self.threads))))
-            if self.heavy
-            else positions
-        )
+            values |= {"columns": v.size, "width": width, "columns.out": v.strides[-1]}
+            values["column_blocks"] = column_blocks
+            work *= width
+        block = positions
+        if self.heavy:
+            block = max(1, min(TASK // work, -(-positions // (4 * self.threads))))
+        if form.name == "chains":
+            block = min(positions, -(-block // TOGETHER) * TOGETHER)
         blocks = -(-positions // block)
-        values |= {"block": block, "blocks": blocks}
-        for name, nest in (("k", axes), ("r", _axes(reduced))):
-            for i, axis in enumerate(nest):
-                values |= {f"{name}{i}": axis.size} | {
-                    f"{name}{i}.{j}": axis.strides[j] for j in range(n)
-                }
-                values |= {f"k{i}.out": axis.strides[-1]} if name == "k" else {}
+        values |= {"positions": positions, "block": block, "blocks": blocks}
+        for name, axes in (("k", form.kept), ("r", _axes(reduced))):
+            for i, axis in enumerate(axes):
+                values[f"{name}{i}"] = axis.size
+                values |= {f"{name}{i}.{j}": axis.strides[j] for j in range(n)}
+                values[f"{name}{i}.out"] = axis.strides[-1]
         self.params += [values[w] for w in spec.words()]
         tasks = splits * blocks * column_blocks
-        self.phases.append(
-            Phase(
-                spec, tasks, max(1, min(TASK // max(block * work, 1), tasks // (4 * self.threads)))
-            )
-        )
+        grain = max(1, min(TASK // (block * work), tasks // (4 * self.threads)))
+        self.phases.append(Phase(spec, tasks, grain))
 
 
 @dataclass(frozen=True)
@@ -232,7 +189,7 @@ def _choose(source: Source, kept: Nest, reduced: Nest, lanes: int, ordered: bool
         lanes = 1
     if lanes == LANES and inner and side_by_side(inner[-1]) and inner[-1].size >= 8:
         return Form("staged", lanes, axes, tuple(s == 1 for s in inner[-1].strides[:n]))
-    vectors = [a for a in axes if side_by_side(a)]
+    vectors = [a for a in axes if side_by_side(a) and a.size > 1]
     if vectors and (lanes == 1 or len(inner) <= 1):
         v = max(vectors, key=lambda a: a.size)
         return Form(

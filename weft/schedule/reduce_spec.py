@@ -17,6 +17,9 @@ CHUNK = 16384
 #: many
 CHUNK_ROWS = 256
 
+#: positions of form "chains" that advance together
+TOGETHER = 8
+
 OPERANDS = 3  # frame word of the first operand
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.buffer import Layout
 from weft.schedule.collapse import broadcast_strides, collapse
@@ -45,55 +45,35 @@ class Level:
 
 def arrange(program: RowProgram) -> tuple[Level, ...]:
     """The loops of a program, and which values are kept between them."""
-    levels, kinds = program.levels, program.kinds
-    depth = 1 + max(
-        [levels[v] for v in range(len(levels)) if kinds[v] in ("row", "column")], default=-1
-    )
-    depth = max(
-        [1, depth, *(levels[v] for v in range(len(levels)) if isinstance(program.step(v), Fold))]
-    )
+    levels, kinds, values = program.levels, program.kinds, range(len(program.levels))
+    folds = [v for v in values if isinstance(program.step(v), Fold)]
+    wide = [v for v in values if kinds[v] in ("row", "column")]
+    depth = max([1, *(levels[v] + 1 for v in wide), *(levels[v] for v in folds)])
     kept: set[int] = set()
     first: dict[int, int] = {}  # value -> level that computes it first
-    needed: list[list[int]] = []
+    out: list[Level] = []
     for level in range(depth):
-        folds = [
-            v
-            for v in range(len(levels))
-            if isinstance(program.step(v), Fold) and levels[v] == level + 1
-        ]
-        stores = [
-            o for o in program.outputs if kinds[o] in ("row", "column") and levels[o] == level
-        ]
-        wanted: list[int] = []
-        pending = [a for v in folds for a in program.reads(v)] + stores
+        ends = [v for v in folds if levels[v] == level + 1]
+        places = [i for i, o in enumerate(program.outputs) if o in wide and levels[o] == level]
+        computes: list[int] = []
+        pending = [a for v in ends for a in program.reads(v)]
+        pending += [program.outputs[i] for i in places]
         while pending:
             v = pending.pop()
-            if v in wanted or not isinstance(program.step(v), Map) or kinds[v] != "row":
+            if v in computes or not isinstance(program.step(v), Map) or kinds[v] != "row":
                 continue
             if first.get(v, level) < level and _again(program, v, kept) > KEEP:
                 kept.add(v)
-            if v in kept and first[v] < level:
-                continue
-            wanted.append(v)
-            first.setdefault(v, level)
-            pending += program.reads(v)
-        needed.append(sorted(wanted))
-    out = []
-    for level, computes in enumerate(needed):
-        folds = [
-            v
-            for v in range(len(levels))
-            if isinstance(program.step(v), Fold) and levels[v] == level + 1
-        ]
-        places = [
-            i
-            for i, o in enumerate(program.outputs)
-            if kinds[o] in ("row", "column") and levels[o] == level
-        ]
-        keeps = [v for v in computes if v in kept and first[v] == level]
-        work = sum(program.work(v) for v in computes) + len(folds) + len(places)
-        out.append(Level(tuple(folds), tuple(places), tuple(keeps), tuple(computes), work))
-    return tuple(out)
+            if v not in kept or first[v] == level:
+                computes.append(v)
+                first.setdefault(v, level)
+                pending += program.reads(v)
+        work = sum(program.work(v) for v in computes) + len(ends) + len(places)
+        out.append(Level(tuple(ends), tuple(places), (), tuple(sorted(computes)), work))
+    return tuple(
+        replace(level, keeps=tuple(v for v in level.computes if v in kept and first[v] == number))
+        for number, level in enumerate(out)
+    )
 
 
 def _again(program: RowProgram, value: int, kept: set[int]) -> int:
@@ -104,9 +84,7 @@ def _again(program: RowProgram, value: int, kept: set[int]) -> int:
 
 @dataclass(frozen=True)
 class RowSpec:
-    """The kernel of a program over rows that are enumerated by `outer` loops. `words` names its
-    params in order.
-    """
+    """A program's kernel; `outer` loops enumerate the rows. `words` names its params in order."""
 
     program: RowProgram = field(compare=False)
     outer: int
@@ -134,11 +112,10 @@ def plan_rows(
     threads: int,
     numbers: tuple[int, ...] = (),
 ) -> Launch | None:
-    """Run a program over `rows` (any number of axes) of `n` elements, or None where it can't be one
-    kernel.
+    """Run a program over `rows` (any number of axes) of `n` elements; None: it can't be one kernel.
 
-    Row operands have the shape [*rows, n] or broadcast to it, "each" operands [*rows] or [*rows,
-    1]; a bare DType is a single element. Results are dense, of the types `outs`.
+    Row operands have the shape [*rows, n] or broadcast to it, "each" operands [*rows] or
+    [*rows, 1]; a bare DType is a single element. Results are dense, of the types `outs`.
     """
     if not 0 < n <= LONGEST or any(
         isinstance(s, Fold) and s.monoid.startswith("arg") for s in program.steps
@@ -157,22 +134,22 @@ def plan_rows(
     program = lift(program)
     spec = RowSpec(program, len(nest.sizes))
     levels = arrange(program)
-    pitch = -(-n // LANES) * LANES
     kept = [program.dtype(v) for level in levels for v in level.keeps]
+    wide = [d for kind, d in program.inputs if kind == "row"] + kept
+    batch = max(1, min(BATCH, BATCH_BYTES // (n * sum(d.itemsize for d in wide) + 1)))
+    pitch = -(-n // LANES) * LANES
+    held = sum(batch * pitch * d.itemsize for d in kept)
     count = math.prod(rows)
     work = n * (2 + sum(level.work for level in levels) // 8)
     heavy = count * work >= HEAVY
     block = max(1, min(TASK // work, -(-count // (4 * threads)))) if heavy else count
-    wide = [d for kind, d in program.inputs if kind == "row"] + kept
-    batch = max(1, min(BATCH, BATCH_BYTES // (n * sum(d.itemsize for d in wide) + 1)))
-    held = sum(batch * pitch * d.itemsize for d in kept)
     values = {"rows": count, "block": block, "n": n, "batch": batch, "slice": held, "pitch": pitch}
     values |= {f"n{i}": x for i, x in enumerate(numbers)}
     for axis, size in enumerate(nest.sizes):
         values |= {f"k{axis}": size} | {f"k{axis}.{i}": s[axis] for i, s in enumerate(nest.strides)}
-    tasks = -(-count // block)
     params = tuple(values[w] for w in spec.words())
-    return Launch(layouts, (Phase(spec, tasks),), params, heavy=heavy, worker_scratch=held)
+    phase = Phase(spec, -(-count // block))
+    return Launch(layouts, (phase,), params, heavy=heavy, worker_scratch=held)
 
 
 def _strides(kind: str, x: Layout | DType, rows: Sequence[int], n: int) -> tuple[int, ...] | None:

@@ -357,7 +357,10 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None)
     if d == 0:
         raise ShapeError("arange", expected="a step other than 0", got=str(step))
     whole = all(isinstance(x, int) for x in (a, b, d))
-    size = max(0, -((a - b) // d) if whole else math.ceil((b - a) / d))
+    try:
+        size = max(0, -((a - b) // d) if whole else math.ceil((b - a) / d))
+    except OverflowError:
+        raise ShapeError("arange", expected="fewer steps", got=f"{a} to {b} by {d}") from None
     wanted = as_dtype(dtype) if dtype is not None else int64 if whole else float32
     if wanted.is_int and whole and size:
         for x in (a, a + (size - 1) * d):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
+from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError
 from weft.ops import joining as ops, padding
-from weft.ops.define import Value
+from weft.ops.define import Op, Value, installed
 from weft.ops.elementwise import astype, not_equal, subtract
 from weft.ops.indexing import take
 from weft.ops.movement import broadcast_to, permute_dims, reshape, slice_
@@ -53,10 +55,35 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     >>> wf.concat([wf.tensor([1, 2]), wf.tensor([3])])
     tensor([1, 2, 3])
     """
+    plan = _found(ops.concat, arrays, axis)
+    if plan is not None:
+        return installed.launch(plan, *arrays)
     xs = _values(arrays, "concat")
     if axis is None:
-        xs, axis = [reshape(x, shape=(x.type.size,)) for x in xs], 0
-    return ops.concat(*xs, axis=normalize_axis(axis, xs[0].type.ndim, "concat"))
+        xs, meant = [reshape(x, shape=(x.type.size,)) for x in xs], 0
+    else:
+        meant = normalize_axis(axis, xs[0].type.ndim, "concat")
+    out = ops.concat(*xs, axis=meant)
+    _remember(ops.concat, arrays, xs, axis, meant)
+    return out
+
+
+def _found(op: Op, arrays: Any, axis: Any) -> Any:
+    """The plan of a call on a list or tuple of tensors, if one was made for these arguments."""
+    if arrays.__class__ is not list and arrays.__class__ is not tuple:
+        return None
+    try:
+        return op.plans.get((*[x.data.layout for x in arrays], axis))
+    except (AttributeError, TypeError):
+        return None
+
+
+def _remember(op: Op, arrays: Any, xs: list[Value], axis: Any, meant: int) -> None:
+    if axis.__class__ is int and axis != meant and all(map(operator.is_, arrays, xs)):
+        layouts = [x.data.layout if isinstance(x.data, Buffer) else None for x in xs]
+        plan = op.plans.get((*layouts, meant))
+        if plan is not None:
+            op.plans[*layouts, axis] = plan
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
@@ -67,13 +94,14 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     tensor([[1, 3],
             [2, 4]])
     """
+    plan = _found(ops.stack, arrays, axis)
+    if plan is not None:
+        return installed.launch(plan, *arrays)
     xs = _values(arrays, "stack")
-    shape = xs[0].type.shape
-    for x in xs:
-        if x.type.shape != shape:
-            raise ShapeError("stack", expected=f"shapes {shape} throughout", got=str(x.type))
-    a = normalize_axis(axis, len(shape) + 1, "stack")
-    return ops.concat(*(reshape(x, shape=(*shape[:a], 1, *shape[a:])) for x in xs), axis=a)
+    meant = normalize_axis(axis, xs[0].type.ndim + 1, "stack")
+    out = ops.stack(*xs, axis=meant)
+    _remember(ops.stack, arrays, xs, axis, meant)
+    return out
 
 
 def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:

@@ -23,6 +23,9 @@ from weft.tensor.operators import binary, dividing, unary
 from weft.types import DType, as_dtype
 
 
+_square, _pow = unary(ew.square), binary(ew.pow)
+
+
 class Tensor(Value):
     """An array of numbers that remembers how it was made, where that is wanted.
 
@@ -201,6 +204,9 @@ class Tensor(Value):
     def __rmatmul__(self, other: Any) -> Tensor:
         return functions.matmul(other, self)  # type: ignore[no-any-return]
 
+    def __pow__(self, n: Any) -> Tensor:
+        return _square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)  # type: ignore[no-any-return]
+
     def __len__(self) -> int:
         if not self.shape:
             raise ShapeError("len()", expected="at least one axis", got=str(self.type))
@@ -281,7 +287,7 @@ class Tensor(Value):
     __truediv__, __rtruediv__ = binary(ew.divide), binary(ew.divide, flip=True)
     __floordiv__, __rfloordiv__ = dividing(ew.floor_divide), binary(ew.floor_divide, flip=True)
     __mod__, __rmod__ = dividing(ew.remainder), binary(ew.remainder, flip=True)
-    __pow__, __rpow__ = binary(ew.pow), binary(ew.pow, flip=True)
+    __rpow__ = binary(ew.pow, flip=True)
     __matmul__ = functions.matmul
     __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
     __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from weft.errors import ShapeError
 from weft.ops.define import Value
-from weft.ops.padding import pad as pad_op
 from weft.ops.linalg import convolution, convolution_transpose
 from weft.ops.movement import reshape
+from weft.ops.padding import pad as pad_op
 from weft.tensor.arguments import floating, sizes
 
 Ints = tuple[int, ...]

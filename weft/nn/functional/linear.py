@@ -9,9 +9,9 @@ from weft.ops.creation import one_hot as one_hot_op
 from weft.ops.define import Value
 from weft.ops.elementwise import equal, where
 from weft.ops.indexing import take
-from weft.ops.padding import extend, pad as pad_op
 from weft.ops.linalg import matmul
 from weft.ops.movement import permute_dims, reshape, slice_
+from weft.ops.padding import extend, pad as pad_op
 from weft.tensor.arguments import flag, floating, sizes, value, value as as_value
 from weft.tensor.random import rand
 from weft.tensor.statistics import max as largest, min as smallest

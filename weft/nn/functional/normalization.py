@@ -7,7 +7,11 @@ from typing import Any
 
 from weft.errors import ShapeError
 from weft.ops import normalization as ops
-from weft.ops.batch_norm import batch_norm as batch_norm_op, batch_norm_apply
+from weft.ops.batch_norm import (
+    batch_norm as batch_norm_op,
+    batch_norm_apply,
+    group_norm as group_norm_op,
+)
 from weft.ops.define import Value
 from weft.ops.elementwise import abs as absolute, maximum, sqrt
 from weft.ops.movement import reshape
@@ -85,8 +89,8 @@ def group_norm(
     params = [floating(p, "group_norm") for p in (weight, bias) if p is not None]
     if weight is None and bias is not None:
         shift = reshape(params[0], shape=(params[0].type.size, *(1,) * (x.type.ndim - 2)))
-        return ops.group_norm(x, groups=num_groups, eps=float(eps)) + shift
-    return ops.group_norm(x, *params, groups=num_groups, eps=float(eps))
+        return group_norm_op(x, groups=num_groups, eps=float(eps)) + shift
+    return group_norm_op(x, *params, groups=num_groups, eps=float(eps))
 
 
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:

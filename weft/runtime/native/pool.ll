@@ -53,7 +53,10 @@ done:
 define internal i64 @scratch_bytes(ptr %plan) alwaysinline {
   %shared = call i64 @word(ptr %plan, i64 {{plan_scratch}})
   %each = call i64 @word(ptr %plan, i64 {{plan_worker_scratch}})
-  %threads = load i64, ptr @pool_size
+  %heavy = call i64 @word(ptr %plan, i64 {{plan_heavy}})
+  %alone = icmp eq i64 %heavy, 0
+  %size = load i64, ptr @pool_size
+  %threads = select i1 %alone, i64 1, i64 %size
   %slices = mul i64 %each, %threads
   %bytes = add i64 %shared, %slices
   ret i64 %bytes
