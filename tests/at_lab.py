@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 from extern_lab import Guarded
+from spelled import dtype_of
 
 from weft.buffer import Layout
 from weft.codegen import at
 from weft.codegen.jit import Code, Target, compile_object
 from weft.schedule.at import AtSpec, plan_at
-from weft.types import TensorType, as_dtype
+from weft.types import TensorType
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 
@@ -28,7 +29,7 @@ def compiled(spec: AtSpec, target: Target | None) -> Code:
 
 def place(x: np.ndarray, behind: bool, keep: list[Any]) -> tuple[Layout, int]:
     """The layout of an array and where its first element now is."""
-    layout = Layout(TensorType(x.shape, as_dtype(x.dtype)), [s // x.itemsize for s in x.strides])
+    layout = Layout(TensorType(x.shape, dtype_of(x.dtype)), [s // x.itemsize for s in x.strides])
     reach = [(n - 1) * s for n, s in zip(x.shape, layout.strides, strict=True)] if x.size else []
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
     g = Guarded((high - low + 1) * x.itemsize if x.size else 0, behind)
@@ -57,11 +58,11 @@ def run(
             layout, address = place(x, behind, keep)
             operands.append(layout)
         else:
-            travels = as_dtype(np.float64 if isinstance(x, float) else np.int64)
+            travels = dtype_of(np.float64 if isinstance(x, float) else np.int64)
             operands.append(travels)
             address = place(np.asarray(x, travels.np), behind, keep)[1]
         addresses.append(address)
-    launch = plan_at(rule, operands, attrs or {}, TensorType(shape, as_dtype(dtype)))
+    launch = plan_at(rule, operands, attrs or {}, TensorType(shape, dtype_of(dtype)))
     (out,) = launch.outs
     g = Guarded(out.type.nbytes, behind)
     g.bytes[:] = 0xA5

@@ -14,7 +14,8 @@ from weft.codegen import jit
 from weft.runtime.engine import Engine, raise_error
 from weft.runtime.plan import make_plan
 from weft.schedule.launch import Launch, Phase
-from weft.types import TensorType, as_dtype
+from weft.types import TensorType
+from spelled import dtype_of
 
 
 class Tensor:
@@ -186,7 +187,7 @@ def function(name):
 
 
 def layout(shape, dtype="f32"):
-    return Layout.dense(TensorType(shape, as_dtype(dtype)))
+    return Layout.dense(TensorType(shape, dtype_of(dtype)))
 
 
 def plan(*names, outs, kinds=(0, 0), tasks=None, grain=1, differentiable=True, call="op", **more):

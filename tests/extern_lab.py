@@ -17,7 +17,8 @@ from weft.buffer import Layout
 from weft.codegen.jit import Code, Target, compile_object
 from weft.codegen.lower import lower
 from weft.schedule.launch import KernelSpec, Launch
-from weft.types import TensorType, as_dtype
+from weft.types import TensorType
+from spelled import dtype_of
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -38,11 +39,11 @@ class KernelError(Exception):
 
 def layout(x: np.ndarray) -> Layout:
     """The layout of a NumPy array."""
-    return Layout(TensorType(x.shape, as_dtype(x.dtype)), [s // x.itemsize for s in x.strides])
+    return Layout(TensorType(x.shape, dtype_of(x.dtype)), [s // x.itemsize for s in x.strides])
 
 
 def dense(shape: tuple[int, ...], dtype: object) -> Layout:
-    return Layout.dense(TensorType(shape, as_dtype(dtype)))
+    return Layout.dense(TensorType(shape, dtype_of(dtype)))
 
 
 class Guarded:

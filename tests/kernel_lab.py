@@ -13,7 +13,8 @@ import numpy as np
 from weft.codegen import jit, verbs
 from weft.codegen.text import Text, Value, module
 from weft.ops import scalar as s
-from weft.types.dtype import DType, as_dtype, bool_
+from weft.types.dtype import DType, bool_
+from spelled import dtype_of
 
 Rule = Callable[..., s.Scalar]
 Array = np.ndarray[Any, Any]
@@ -68,7 +69,7 @@ class Rules:
         target: jit.Target | None = None,
         lanes: int = 16,
     ) -> None:
-        self.dtypes = {k: [as_dtype(d) for d in ds] for k, (_, *ds) in rules.items()}
+        self.dtypes = {k: [dtype_of(d) for d in ds] for k, (_, *ds) in rules.items()}
         made = {k: function(f"k_{k}", v[0], self.dtypes[k], lanes) for k, v in rules.items()}
         self.out = {k: d for k, (_, d) in made.items()}
         self.code = jit.Code(jit.compile_object(module(*(t for t, _ in made.values())), target))

@@ -19,7 +19,8 @@ from weft.buffer import Layout
 from weft.codegen import jit
 from weft.codegen.lower import lower
 from weft.schedule.launch import KernelSpec, Launch
-from weft.types import TensorType, as_dtype
+from weft.types import TensorType
+from spelled import dtype_of
 
 Array = np.ndarray[Any, Any]
 Kernel = Callable[[int, int, int, int], int]
@@ -95,11 +96,11 @@ def in_guard(shape: Sequence[int], dtype: Any, behind: bool = True) -> tuple[Arr
 
 def layout(x: Array) -> Layout:
     """The layout of an array whose strides are whole elements."""
-    return Layout(TensorType(x.shape, as_dtype(x.dtype)), [s // x.itemsize for s in x.strides])
+    return Layout(TensorType(x.shape, dtype_of(x.dtype)), [s // x.itemsize for s in x.strides])
 
 
 def dense(shape: Sequence[int], dtype: Any) -> Layout:
-    return Layout.dense(TensorType(shape, as_dtype(dtype)))
+    return Layout.dense(TensorType(shape, dtype_of(dtype)))
 
 
 # running

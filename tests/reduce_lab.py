@@ -19,7 +19,7 @@ from weft.schedule.map import MapSpec
 from weft.schedule.reduce_spec import ReduceSpec
 from weft.schedule.rows import RowSpec
 from weft.types import TensorType
-from weft.types.dtype import as_dtype
+from spelled import dtype_of
 
 Array = np.ndarray[Any, Any]
 TARGETS = {"host": None, "avx2": jit.AVX2, "sse2": jit.SSE2}
@@ -43,7 +43,7 @@ def kernel(
 
 
 def layout(a: Array) -> Layout:
-    return Layout(TensorType(a.shape, as_dtype(a.dtype)), [s // a.itemsize for s in a.strides])
+    return Layout(TensorType(a.shape, dtype_of(a.dtype)), [s // a.itemsize for s in a.strides])
 
 
 def guarded(nbytes: int, front: bool) -> tuple[int, mmap.mmap]:

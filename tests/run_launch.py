@@ -14,7 +14,7 @@ from weft.buffer import Layout
 from weft.codegen import contract, jit
 from weft.schedule.launch import KernelSpec, Launch
 from weft.types import TensorType
-from weft.types.dtype import as_dtype
+from spelled import dtype_of
 
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 POLL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -32,7 +32,7 @@ def entry(spec: KernelSpec, target: jit.Target, function: str) -> Any:
 
 def layout_of(x: np.ndarray[Any, Any]) -> Layout:
     """The layout of an array whose strides are whole elements."""
-    return Layout(TensorType(x.shape, as_dtype(x.dtype)), [s // x.itemsize for s in x.strides])
+    return Layout(TensorType(x.shape, dtype_of(x.dtype)), [s // x.itemsize for s in x.strides])
 
 
 class Runner:

@@ -11,7 +11,8 @@ from weft.ops import movement, random_bits
 from weft.ops.rules import Flat
 from weft.ops.scalar import const, index, param, select
 from weft.schedule.at import plan_at
-from weft.types import TensorType, as_dtype
+from weft.types import TensorType
+from spelled import dtype_of
 from weft.types.dtype import float32, int64
 
 SHAPES = [(1, 1), (5, 6), (3, 130), (40, 3), (2, 64)]
@@ -154,6 +155,6 @@ def test_conditions_cut_rows_and_divisions_do_not():
 def test_the_text_does_not_depend_on_when_it_is_made():
     spec = plan_at(
         lambda i, x, *, k: x(i, where=i[0] < k, otherwise=0),
-        [_layout(np.zeros(4, "f4"))], {"k": 2}, TensorType((4,), as_dtype("f4")),
+        [_layout(np.zeros(4, "f4"))], {"k": 2}, TensorType((4,), dtype_of("f4")),
     ).phases[0].spec  # fmt: skip
     assert lower(spec) == lower(spec)

@@ -6,7 +6,8 @@ from kernel_lab import TARGETS, run
 
 from weft.ops import random_bits as r
 from weft.ops.scalar import const
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 from weft.types.dtype import bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 
 KEY = 0x0123456789ABCDEF
@@ -146,7 +147,7 @@ def test_normal_is_the_transform_it_says():
     ("low", "span"), [(0, 1), (-5, 11), (3, 2**40 + 7), (-(2**63), 0), (7, 2**64 - 1)]
 )
 def test_integers_are_the_high_half_of_a_product(name, low, span):
-    dtype = as_dtype(name)
+    dtype = dtype_of(name)
     at = counters(300)
     got = made(r.integers, const(low, int64), const(span, uint64), dtype, at=at)
     a, b = reference(at)

@@ -12,7 +12,7 @@ from reduce_oracle import reduce as oracle
 
 from weft.ops.scalar import input_, param
 from weft.schedule.reduce import plan_fold, plan_reduce
-from weft.types import as_dtype
+from spelled import dtype_of
 from weft.types.dtype import float32, int64
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +62,7 @@ def reduce(
     plan_threads: int = 2,
     **how: Any,
 ) -> Array:
-    wanted = as_dtype(out or x.dtype)
+    wanted = dtype_of(out or x.dtype)
     return run(plan_reduce(monoid, layout(x), axes, keepdims, wanted, plan_threads), x, **how)  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,8 @@ from weft.ops.scalar import Scalar, const, input_, maximum, param, select, sqrt,
 from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
 from weft.schedule.rows import Fold, Map, RowProgram, arrange, plan_rows
-from weft.types import DType, TensorType, as_dtype
+from weft.types import DType, TensorType
+from spelled import dtype_of
 from weft.types.dtype import bool_, float16, float32, float64, int32, int64
 
 Array = np.ndarray[Any, Any]
@@ -204,7 +205,7 @@ def same(a: list[Array], b: list[Array]) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_fused_equals_unfused(name: str, dtype: str) -> None:
-    program = PROGRAMS[name](as_dtype(dtype))
+    program = PROGRAMS[name](dtype_of(dtype))
     for n in SIZES:
         arrays = operands(program, (5,), n)
         same(fused(program, arrays, (5,), n), unfused(program, arrays, (5,), n))

@@ -5,7 +5,8 @@ from extern_lab import KernelError, Run, dense, layout
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.scan import plan_scan
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 from weft.types.dtype import bool_, float32, int64
 
 SHAPES = [
@@ -108,7 +109,7 @@ def test_indices_are_the_first_of_the_extreme_and_nan_wins(shape, axis, reverse,
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_half_types_round_from_the_unrounded_running_value(name, axis):
-    dtype = as_dtype(name)
+    dtype = dtype_of(name)
     x = np.full((4000, 2) if axis == 0 else (2, 4000), 0.25, dtype.np)
     (out,) = Run()(plan_scan(layout(x), axis, "add"), x)
     want = np.cumsum(x.astype(np.float32), axis, dtype=np.float32).astype(dtype.np)
@@ -118,7 +119,7 @@ def test_half_types_round_from_the_unrounded_running_value(name, axis):
 
 @pytest.mark.parametrize("source", ["bool", "int8", "uint32"])
 def test_sums_in_another_dtype(source):
-    x = sample((5, 300), as_dtype(source))
+    x = sample((5, 300), dtype_of(source))
     for axis in (0, 1):
         (out,) = Run()(plan_scan(layout(x), axis, "add", dtype=int64), x)
         assert np.array_equal(out, np.cumsum(x, axis, dtype=np.int64))

@@ -5,7 +5,8 @@ from extern_lab import KernelError, Run, dense, layout
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.scatter import plan_scatter
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 from weft.types.dtype import bool_
 
 SHAPES = [
@@ -29,7 +30,7 @@ RUNS = [
 
 def scattered(base, index, source, axis, op):
     """The definition, one index after the other."""
-    wide = base.dtype if op != "add" else as_dtype(base.dtype).compute.np
+    wide = base.dtype if op != "add" else dtype_of(base.dtype).compute.np
     out = np.moveaxis(base.astype(wide), axis, 0)
     source = np.moveaxis(source, axis, 0)
     index = (

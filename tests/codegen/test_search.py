@@ -5,7 +5,8 @@ from extern_lab import Run, dense, layout
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchsorted
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 from weft.types.dtype import bool_
 
 RUNS = [Run(), Run(guard=False), Run(threads=3, split=1), Run(target=AVX2), Run(target=SSE2)]
@@ -43,9 +44,9 @@ def test_searchsorted_knows_nan_and_zeros(run):
     "name", ["float32", "float64", "bfloat16", "int16", "uint8", "bool", "int64"]
 )
 def test_positions_of_nonzero(name, n, run):
-    x = numbers(as_dtype(name), n) * (np.random.default_rng(1).random(n) < 0.3)
-    x = x.astype(as_dtype(name).np)
-    if as_dtype(name).is_float:
+    x = numbers(dtype_of(name), n) * (np.random.default_rng(1).random(n) < 0.3)
+    x = x.astype(dtype_of(name).np)
+    if dtype_of(name).is_float:
         x[::7], x[3::11] = -0.0, np.nan
     want = np.flatnonzero(x)
     (starts,) = run(plan_count_nonzero(layout(x)), x)

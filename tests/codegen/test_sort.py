@@ -6,7 +6,8 @@ from weft.codegen.jit import AVX2, SSE2
 from weft.errors import ShapeError
 from weft.schedule import sort
 from weft.schedule.sort import plan_sort, plan_topk
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 from weft.types.dtype import bool_, float32
 
 LENGTHS = [1, 2, 15, 16, 17, 64, 65, 300, 9000]
@@ -30,7 +31,7 @@ def sample(dtype, shape, seed=0):
 
 def order(x, descending):
     """Stable positions, from the definition: NaN above all, zeros equal."""
-    if as_dtype(x.dtype).is_float:
+    if dtype_of(x.dtype).is_float:
         wide = x.astype(np.float64)
         nan = np.isnan(wide)
         rank, number = nan.astype(int), np.where(nan, 0, wide)
@@ -66,7 +67,7 @@ def test_is_stable_in_both_directions(dtype, n, descending):
 @pytest.mark.parametrize("n", [20, 300, 9000])
 @pytest.mark.parametrize("name", ["float32", "float64", "bfloat16"])
 def test_is_the_same_everywhere(name, n, run):
-    check(sample(as_dtype(name), (5, n)), run, False)
+    check(sample(dtype_of(name), (5, n)), run, False)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -74,7 +75,7 @@ def test_is_the_same_everywhere(name, n, run):
 @pytest.mark.parametrize("name", ["float32", "float64", "int64", "uint8", "float16", "bool"])
 def test_a_long_row_is_shared(name, threads, descending, monkeypatch):
     monkeypatch.setattr(sort, "SHARED", 9000)
-    x = sample(as_dtype(name), (2, 9000))
+    x = sample(dtype_of(name), (2, 9000))
     assert len(plan_sort(layout(x)).phases) > 3
     check(x, Run(threads=threads), descending)
 

@@ -253,3 +253,13 @@ def test_bfloat16_data():
     a = np.array([1.5, -2.25], ml_dtypes.bfloat16)
     assert wf.tensor(a).dtype is wf.bfloat16 and wf.tensor(a).tolist() == [1.5, -2.25]
     assert wf.tensor([1.0, 2.0], dtype=wf.bfloat16).tolist() == [1.0, 2.0]
+
+
+def test_tensor_copies_memory_that_others_can_write():
+    raw = bytearray(8)
+    x = wf.tensor(np.frombuffer(raw, np.uint8))
+    y = wf.tensor(memoryview(raw))
+    t = torch.zeros(3)
+    z = wf.tensor(t)
+    raw[0], t[0] = 9, 9
+    assert x[0].item() == 0 and y[0].item() == 0 and z[0].item() == 0

@@ -11,12 +11,11 @@ import engine_lab as lab
 import ml_dtypes
 import numpy as np
 import pytest
-from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, run_script, tensor
+from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, tensor
 
 from weft.buffer import Buffer
 from weft.codegen import jit
 from weft.errors import (
-    AllocationError,
     DeviceError,
     DTypeError,
     IndexRangeError,
@@ -27,7 +26,8 @@ from weft.runtime import kernels
 from weft.runtime.engine import Engine, _check_interpreter, _check_symbols, slot_offset
 from weft.runtime.plan import KEEP_OUTPUT, Status, kind_of, make_plan
 from weft.schedule.launch import Launch
-from weft.types import DTYPES, as_dtype
+from weft.types import DTYPES
+from spelled import dtype_of
 
 F4 = layout((4,))
 X = np.arange(4, dtype=np.float32)
@@ -108,9 +108,9 @@ def test_subclasses_are_taken_and_tensors_given():
 
 
 def converted(number, dtype):
-    p = plan("word", outs=[layout((1,), "u64")], kinds=(kind_of(as_dtype(dtype)),))
+    p = plan("word", outs=[layout((1,), "u64")], kinds=(kind_of(dtype_of(dtype)),))
     word = int(numpy(launch(p, number))[0])
-    d = as_dtype(dtype).np
+    d = dtype_of(dtype).np
     return np.frombuffer(word.to_bytes(8, "little")[: d.itemsize], d)[0]
 
 
@@ -128,7 +128,7 @@ def test_floats_round_once(dtype):
     half = (1 + (2 * generator.integers(0, 1 << 10, 1000) + 1) / (1 << 11)) * (
         1 + 2.0**-40
     )  # near a tie
-    d = as_dtype(dtype).np
+    d = dtype_of(dtype).np
     for x in [*FLOATS, *bits.tolist(), *near.tolist(), *half.tolist()]:
         with np.errstate(all="ignore"):
             want = _bfloat(x) if dtype == "bf16" else np.float64(x).astype(d)
@@ -210,7 +210,7 @@ def test_views_are_noted_too():
 
 
 def test_results_and_numbers_are_saved():
-    p = plan("add", outs=[F4], kinds=(0, kind_of(as_dtype("f32"))), tasks=1)
+    p = plan("add", outs=[F4], kinds=(0, kind_of(dtype_of("f32"))), tasks=1)
     p.keep = KEEP_OUTPUT | 1
     x = noted(X)
     result = launch(p, x, 2.5)
@@ -320,8 +320,8 @@ def test_references_are_exact():
     )
     add.keep = KEEP_OUTPUT | 0b01
     many.keep = KEEP_OUTPUT | 0b11
-    number = plan("add", outs=[F4], kinds=(0, kind_of(as_dtype("f64"))), tasks=1)
-    small = plan("word", outs=[F4], kinds=(kind_of(as_dtype("i8")),))
+    number = plan("add", outs=[F4], kinds=(0, kind_of(dtype_of("f64"))), tasks=1)
+    small = plan("word", outs=[F4], kinds=(kind_of(dtype_of("i8")),))
     bad, half = plan("index", outs=[layout((64,))], kinds=(0,)), 0.375
 
     def fail(plan):
@@ -347,15 +347,19 @@ def test_references_are_exact():
 
     watched = [F4, Tensor, Buffer, Note, half, type(launch(add, x, y).data.owner)]
     for t in (x, y, bare):
-        watched += [t, t.data, t.note, t.data.owner, t.data.address]
+        watched += [t, t.data, t.data.owner, t.data.address]
+    watched += [x.note, y.note]
     for p, *_ in calls[:-1]:
         watched += [p, p.layouts, p.address]
     run(3)
     gc.collect()
-    before = [sys.getrefcount(o) for o in watched], engine.memory_stats().used
+    before = [sys.getrefcount(o) for o in watched]
+    nones, used = sys.getrefcount(None), engine.memory_stats().used
     run(100)
     gc.collect()
-    assert ([sys.getrefcount(o) for o in watched], engine.memory_stats().used) == before
+    assert [sys.getrefcount(o) for o in watched] == before
+    assert abs(sys.getrefcount(None) - nones) < 50  # others use it too
+    assert engine.memory_stats().used == used
 
 
 def test_garbage_collection_in_the_middle_may_do_anything():
@@ -400,91 +404,6 @@ def test_memory_stays_flat():
     before = _resident()
     run(200_000)
     assert _resident() - before < 1 << 20
-
-
-@pytest.mark.parametrize(
-    "size", [0, 1, 63, 64, 65, 4096, 4097, 100_000, 262_080, 1 << 20, (4 << 20) + 1]
-)
-def test_blocks_are_aligned_writable_and_reused(size):
-    def allocate():
-        return engine.allocate(layout((size,), "u8"))
-
-    b = allocate()
-    first = b.address
-    assert first % 64 == 0
-    ctypes.memset(first, 255, size)
-    other = allocate()
-    assert abs(other.address - first) >= size
-    del b
-    assert allocate().address == first
-
-
-def test_statistics_and_trim():
-    engine.trim()
-    before = engine.memory_stats()
-    b = engine.allocate(layout((3 << 20,), "u8"))
-    held = engine.memory_stats()
-    assert 3 << 20 <= held.used - before.used < 4 << 20
-    assert held.peak >= held.used and held.blocks_made == before.blocks_made + 1
-    del b
-    after = engine.memory_stats()
-    assert after.used == before.used and after.cached >= 3 << 20
-    assert engine.trim() >= 3 << 20
-    assert engine.memory_stats().cached == 0
-
-
-def test_the_cache_has_a_limit():
-    limit = ctypes.c_int64.from_address(engine.code.address("cache_limit"))
-    old, limit.value = limit.value, 1 << 20
-    try:
-        engine.trim()
-        for size in (100_000, 200_000, 300_000, 5000, 70_000, 2 << 20):
-            blocks = [engine.allocate(layout((size,), "u8")) for _ in range(6)]
-            del blocks
-            assert engine.memory_stats().cached <= 1 << 20
-        assert engine.memory_stats().cached > 1 << 19
-    finally:
-        limit.value = old
-
-
-def test_more_memory_than_there_is():
-    p = plan("add", outs=[layout((1 << 45,))], tasks=4)
-    x, y = tensor(X), tensor(Y)
-    for _ in range(3):
-        e, told = error(p, x, y)
-        assert isinstance(e, AllocationError) and isinstance(e, MemoryError)
-        assert told[1:3] == (Status.MEMORY, 1 << 47) and f"{1 << 47:,} bytes" in str(e)
-        assert isinstance(error(plan("add", outs=[F4], scratch=1 << 60), x, y)[0], AllocationError)
-        assert numpy(launch(plan("add", outs=[F4]), x, y)).tolist() == (X + Y).tolist()
-    with pytest.raises(AllocationError):
-        engine.allocate(layout((1 << 50,)))
-
-
-LIMITED = """
-import resource
-from engine_lab import *
-from weft.errors import AllocationError
-x = tensor(np.ones(4, "f"))
-limit = int(open("/proc/self/statm").read().split()[0]) * 4096 + (256 << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-held = []
-p = plan("add", outs=[layout((4 << 20,))], tasks=4)  # 16 MiB each
-try:
-    while True: held.append(launch(p, x, x))
-except AllocationError as e:
-    assert "16,777,216" in str(e), e
-assert 8 < len(held) < 17, len(held)
-del held[:]
-assert engine.memory_stats().cached > 100 << 20
-big = plan("add", outs=[layout((30 << 20,))], tasks=4)  # what is cached must go first
-assert ctypes.c_float.from_address(launch(p, x, x).data.address).value == 2
-assert launch(big, x, x).data.layout.type.nbytes == 120 << 20
-"""
-
-
-def test_a_full_memory_is_an_error_and_then_none():
-    done = run_script(LIMITED)
-    assert done.returncode == 0, done.stderr
 
 
 # the floating-point mode

@@ -63,7 +63,11 @@ def said(index, how):
     if isinstance(index, tuple):
         return tuple(said(e, how) for e in index)
     if isinstance(index, np.ndarray) and how:
-        return wf.tensor(index) if how == "tensor" or not index.ndim else index.tolist()
+        return (
+            wf.tensor(index)
+            if how == "tensor" or not (index.ndim and index.size)
+            else index.tolist()
+        )
     return index
 
 

@@ -146,7 +146,7 @@ def body_vjp(name: str, body: Fn) -> Fn:
     one kernel where that can be done and can be differentiated again."""
     made: dict[int, Op] = {}  # by the number of results
 
-    def run(count: int, *values: Value, **attrs: Any) -> Any:
+    def run(count: int, /, *values: Value, **attrs: Any) -> Any:
         gs, xs = values[:count], values[count:]
         with enable_grad():
             own = [_alias(x) for x in xs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from weft.types import TensorType, as_dtype
 from weft.types.dtype import bfloat16
 
 ALIGNMENT = 64
+#: bytes of an array that is taken over as NumPy laid it out; larger ones are worth aligned memory
+SMALL = 1 << 12
 
 
 class _Window:
@@ -58,8 +61,20 @@ def allocate(type_: TensorType) -> Buffer:
     return Buffer(Layout.dense(type_), address + -address % ALIGNMENT, raw)
 
 
+def adopt(a: np.ndarray[Any, Any]) -> Buffer:
+    """The memory of a C-contiguous array that nobody else writes to."""
+    return Buffer(_dense(a.shape, a.dtype), a.__array_interface__["data"][0], a)
+
+
+@lru_cache(maxsize=256)
+def _dense(shape: tuple[int, ...], dtype: Any) -> Layout:
+    return Layout.dense(TensorType(shape, as_dtype(dtype)))
+
+
 def copy_from_numpy(x: Any) -> Buffer:
     """A dense copy of an array (of any strides and byte order) in memory of its own."""
+    if x.nbytes <= SMALL:
+        return adopt(np.array(x, x.dtype.newbyteorder("="), order="C"))
     out = allocate(TensorType(x.shape, as_dtype(x.dtype)))
     np.copyto(to_numpy(out, writable=True), x)
     return out
@@ -69,8 +84,12 @@ def share_numpy(x: np.ndarray[Any, Any]) -> Buffer:
     """The memory of an array, without a copy. Whoever writes to the array changes the value."""
     d = as_dtype(x.dtype)
     if x.dtype != d.np or any(s % d.itemsize for s in x.strides):
-        raise DTypeError("from_numpy", expected="native byte order and whole strides", got=str(x.dtype))
+        raise DTypeError(
+            "from_numpy", expected="native byte order and whole strides", got=str(x.dtype)
+        )
     if x.ctypes.data % d.itemsize:
-        raise ShapeError("from_numpy", expected="aligned elements", got=f"address {x.ctypes.data:#x}")
+        raise ShapeError(
+            "from_numpy", expected="aligned elements", got=f"address {x.ctypes.data:#x}"
+        )
     strides = [s // d.itemsize for s in x.strides]
     return Buffer(Layout(TensorType(x.shape, d), strides), x.ctypes.data, x)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import (
-    MAX_LABELS, arg, at, call, div, function, get, offset_function, put, ranges_function, rem, table_function, walk,
+    MAX_LABELS, arg, at, call, div, divide_function, function, get, offset_function, ranges_function, rem, table_function, walk,
 )  # fmt: skip
 from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_store
 from weft.codegen.contract_slab import slab_function
@@ -23,23 +23,29 @@ NO, YES = Value("i1", "false"), Value("i1", "true")
 def lower(spec: ContractSpec) -> str:
     """The module of a contraction kernel: "kernel", and "pack" where columns are packed for all tasks beforehand."""
     p = Packing(spec)
-    tiles = [(h, w) for h in spec.tile.heights for w in spec.tile.widths]
-    parts = [offset_function(), table_function(), p.any(), *(tile_function(spec, *x) for x in tiles)]
-    if spec.l == "lanes" or spec.r != "depth":
-        parts.append(p.from_lanes())
-    if spec.r != "depth":
-        parts.append(p.from_rows())
-    if "depth" in (spec.l, spec.r):
+    parts = [divide_function(), offset_function(), table_function(), *(tile_function(spec, *x) for x in spec.shapes)]
+    modes = {spec.l, spec.r}
+    if modes != {"place"}:
+        parts.append(p.any())
+    if "near" in modes:
+        parts.append(p.from_runs(1))
+    if "even" in modes:
+        parts.append(p.from_runs(2))
+    if "depth" in modes:
         parts.append(p.from_depth())
+    if spec.r == "near" and not spec.slab_r:
+        parts.append(p.from_rows())
     if spec.slab_l or spec.slab_r:
         parts += [ranges_function(), slab_function(spec)]
     if spec.l != "place":
         parts.append(_prepare(spec, "l"))
-    parts += [_prepare(spec, "r"), _pack_columns(spec), _finish(spec), _kernel(spec)]
+    parts += [p.columns()] if spec.r == "place" else [_prepare(spec, "r"), _pack_columns(spec)]
+    parts += [_finish(spec), _kernel(spec)]
     if spec.shared:
         parts.append(_pack(spec))
-    names = ", ".join(f"ptr @{tile_name(*x)}" for x in tiles)
-    return f"@tiles = internal constant [{len(tiles)} x ptr] [{names}]\n" + module(*parts)
+    names = ", ".join(f"ptr @{tile_name(*x)}" for x in spec.shapes)
+    tiles = f"@tiles = internal constant [{len(spec.shapes)} x ptr] [{names}]\n"
+    return tiles + f"@zeros = internal constant [{spec.panel * p.wide} x i8] zeroinitializer, align 64\n" + module(*parts)
 
 
 class Frame:
@@ -105,7 +111,6 @@ def _prepare(spec: ContractSpec, side: str) -> Text:
         (groups[2], strides[2], f"depth_{side}", arg("depth"), arg("steps")),
     ):
         call(t, "void", "table", t.at(slice_, "i8", f[name]), start, count, n, sizes, by)
-    put(t, get(t, strides[1], t.sub(groups[1][0], 1)), slice_, "lr".index(side))  # what a run's lanes are apart
     t.emit(f"ret {source}")
     return t
 
@@ -119,13 +124,12 @@ def _pack_lanes(
     lanes = at(t, t.at(slice_, "i8", f[{"l": "rows_l", "r": "cols_r"}[side]]), lane)
     depths = t.at(slice_, "i8", f[f"depth_{side}"])
     common = (out, row, source, lanes, count, depths, steps)
-    if (spec.l if side == "l" else spec.r) == "depth":
-        run = f[f"{side}_depth_run"]
-        call(t, "void", "pack_depth", *common, rem(t, depth, run), run)
+    mode = spec.l if side == "l" else spec.r
+    if mode == "any":
+        call(t, "void", "pack_any", *common)
     else:
-        run = f[f"{side}_run"]
-        stride = get(t, slice_, "lr".index(side))
-        call(t, "void", "pack_lanes", *common, rem(t, t.add(first, lane), run), run, stride)
+        run, at_ = (f[f"{side}_depth_run"], depth) if mode == "depth" else (f[f"{side}_run"], t.add(first, lane))
+        call(t, "void", f"pack_{mode}", *common, rem(t, at_, run), run)
 
 
 def _pack_columns(spec: ContractSpec) -> Text:
@@ -135,18 +139,15 @@ def _pack_columns(spec: ContractSpec) -> Text:
         out="ptr", panel="i64",
     )  # fmt: skip
     f, p = Frame(t), Packing(spec)
-    f.load("cols_r", "depth_r", "r_run", "r_depth_run")
     names = ("batch", "col", "count", "depth", "steps")
     source = call(t, "ptr", "prepare_r", arg("frame", "ptr"), arg("slice", "ptr"), *(arg(n) for n in names))
     row = i64(spec.panel * p.wide)
-    if spec.r != "depth":
-        stride, run = get(t, arg("slice", "ptr"), 1), f["r_run"]
-        inside = t.compare("icmp sle", t.add(rem(t, arg("col"), run), arg("count")), run)
-        with t.when(t.op("and", inside, t.compare("icmp eq", stride, i64(1)))):
-            tables = (t.at(arg("slice", "ptr"), "i8", f[n]) for n in ("cols_r", "depth_r"))
-            cols, depths = tables
-            first = p.element_at(t, source, get(t, cols, 0))
-            call(t, "void", "pack_rows", arg("out", "ptr"), arg("panel"), first, arg("count"), depths, arg("steps"))
+    if spec.r == "near" and not spec.slab_r:
+        run = f["r_run"]
+        with t.when(t.compare("icmp sle", t.add(rem(t, arg("col"), run), arg("count")), run)):
+            cols, depths = (t.at(arg("slice", "ptr"), "i8", f[n]) for n in ("cols_r", "depth_r"))
+            begin = p.element_at(t, source, get(t, cols, 0))
+            call(t, "void", "pack_rows", arg("out", "ptr"), arg("panel"), begin, arg("count"), depths, arg("steps"))
             t.emit("ret void")
             t.label(t.fresh("dead"))
     with t.loop(0, arg("count"), spec.lanes) as j:
@@ -211,7 +212,6 @@ def _pack(spec: ContractSpec) -> Text:
     """Pack r for all tasks: one block of columns and of depth each."""
     t = Text("i64 @pack(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     f = Frame(t)
-    f.load("depth_blocks", "col_blocks", "col_block", "depth_block", "cols", "depth", "col_span", "col_span_blocks")
     slice_ = _slice(t, f)
     bytes_ = i64(spec.panel * accumulator(spec.dtype).itemsize)
     panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
@@ -232,10 +232,6 @@ def _pack(spec: ContractSpec) -> Text:
 def _kernel(spec: ContractSpec) -> Text:
     t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     f = Frame(t)
-    f.load(
-        "rows", "cols", "depth", "row_block", "col_block", "depth_block", "row_blocks", "col_blocks", "depth_blocks",
-        "row_span", "col_span", "row_span_blocks", "col_span_blocks", "l_row", "l_depth", "r_depth", "c_flat", "c_row", "rows_l", "depth_l", "l_run", "l_depth_run", "poll",
-    )  # fmt: skip
     _slice(t, f)
     before = t.variable(i64(-1))
     with t.loop(arg("lo"), arg("hi")) as task:
@@ -286,7 +282,7 @@ class Task:
             self._poll(kb)
             self.k = t.mul(kb, f["depth_block"])
             self.steps = t.min(f["depth_block"], t.sub(f["depth"], self.k))
-            self.resume = t.convert("zext", t.compare("icmp ne", kb, i64(0)), "i64")
+            self.resume = t.compare("icmp ne", kb, i64(0))
             self.last = t.compare("icmp eq", t.add(kb, 1), f["depth_blocks"])
             self._columns()
             if spec.l != "place":
@@ -368,12 +364,16 @@ class Task:
                 r_step.set(f["r_depth"])
             with t.when(t.op("and", t.op("xor", fits, YES), t.compare("icmp eq", i.now, i64(0)))):
                 # the last columns fill no vector: those alone are packed
-                self._pack(t.add(self.col, j.now), left, r.get(), i64(0))
+                from_ = t.at(self.p.element_at(t, self.r_base, j.now), "i8", t.mul(self.k, f["r_depth"]))
+                call(t, "void", "pack_tail", r.get(), from_, f["r_depth"], left, self.steps)
             vectors, width_at, r, r_step = vectors.get(), width_at.get(), r.get(), r_step.get()
         else:
             count = t.min(left, spec.panel)
             need = div(t, t.add(count, lanes - 1), i64(lanes))
             width_at, vectors = _choose_cover(t, need, widths)
+            tallest = t.compare("icmp eq", which, i64(0))
+            width_at = t.select(tallest, width_at, i64(0))
+            vectors = t.select(tallest, vectors, i64(widths[0]))
             r = t.at(self.packed, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
             r_step = i64(self.panel_bytes)
         whole = t.mul(vectors, lanes)
@@ -389,9 +389,13 @@ class Task:
                           t.compare("icmp ne", f["c_flat"], i64(0)))  # fmt: skip
             c = t.select(direct, self.p.element_at(t, into, first), c)
             c_row = t.select(direct, f["c_row"], c_row)
-        name = t.add(t.mul(which, len(widths)), width_at)
-        tile = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", name), 8)
-        args = (self.steps, *l, r, r_step, c, c_row, self.resume)
+        if spec.r == "place":
+            number = t.add(t.mul(which, len(widths)), width_at)
+        else:
+            number = t.add(which, t.select(tallest, width_at, i64(len(widths) - 1)))
+        tile = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
+        first, first_row = t.select(self.resume, c, Value("ptr", "@zeros")), t.select(self.resume, c_row, i64(0))
+        args = (self.steps, *l, r, r_step, first, first_row, c, c_row)
         t.emit(f"call void {tile.name}({', '.join(map(str, args))})")
         with t.when(t.op("xor", direct, YES)):
             with t.when(self.last):

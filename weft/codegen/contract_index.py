@@ -31,11 +31,23 @@ def call(t: Text, result: str, name: str, *args: Value) -> Value:
 
 
 def div(t: Text, a: Value, b: Value) -> Value:
-    return t.op("udiv", a, b)
+    """a / b, neither negative."""
+    if b.name.isdigit():
+        return t.op("udiv", a, b)
+    return call(t, "i64", "divide", a, b)
 
 
 def rem(t: Text, a: Value, b: Value) -> Value:
-    return t.op("urem", a, b)
+    if b.name.isdigit():
+        return t.op("urem", a, b)
+    return t.sub(a, t.mul(div(t, a, b), b))
+
+
+def divide_function() -> Text:
+    """divide(a, b): LLVM writes much code for a division; once is enough."""
+    t = function("divide", "i64", a="i64", b="i64")
+    t.ret(t.op("udiv", arg("a"), arg("b")))
+    return t
 
 
 def at(t: Text, pointer: Value, n: int | Value) -> Value:

@@ -2,15 +2,14 @@
 
     out[k, lane] = source[lanes[lane] + depths[k]]        lane < count, else 0
 
-converted to the accumulator's dtype. Three functions give the same: "pack_lanes" reads vectors along the lanes, "pack_depth"
-along the depth and transposes them in registers, "pack_any" one element at a time; "pack_rows" packs a whole block of columns
-that are neighbours. Nothing but the elements named is read. Lanes behind the last may hold anything: they reach no result.
+converted to the accumulator's dtype. Functions that give the same: "pack_near" and "pack_even" read vectors along the lanes,
+"pack_depth" along the depth and transposes them in registers, "pack_any" one element at a time; "pack_rows" packs a whole block
+of columns that are neighbours. Nothing but the elements named is read. Lanes behind the last may hold anything: they reach no result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import arg, call, function, get, put, rem, walk
@@ -94,40 +93,29 @@ class Packing:
         t.emit("ret void")
         return t
 
-    def from_lanes(self) -> Text:
-        """pack_lanes(…, position, run, stride): lanes come in runs of equal stride; the first lane is `position` into one."""
-        t = function("pack_lanes", "void", **COMMON, position="i64", run="i64", stride="i64")
+    def from_runs(self, stride: int) -> Text:
+        """pack_near, pack_even(…, position, run): lanes come in runs of this stride; the first lane is `position` into one."""
+        t = function({1: "pack_near", 2: "pack_even"}[stride], "void", **COMMON, position="i64", run="i64")
         everything = [arg(name, kind) for name, kind in COMMON.items()]
         out, row, source, lanes, count, depths, steps = everything
-        near = t.compare("icmp eq", arg("stride"), i64(1))
-        twos = t.compare("icmp eq", arg("stride"), i64(2))
         whole = t.op(
             "and",
             t.compare("icmp eq", count, i64(self.lanes)),
             t.compare("icmp sle", t.add(arg("position"), self.lanes), arg("run")),
         )
-
-        def fill(read: Callable[[Value], Value]) -> None:
-            """Every lane of every step, then return."""
+        with t.when(whole):
             begin = self.element_at(t, source, get(t, lanes, 0))
             to = t.variable(out)
             with t.loop(0, steps) as k:
-                t.store(read(self.element_at(t, begin, get(t, depths, k))), to.get(), self.wide)
+                here = self.element_at(t, begin, get(t, depths, k))
+                t.store(self.run(t, here) if stride == 1 else self._evens(t, here), to.get(), self.wide)
                 to.set(t.at(to.get(), "i8", row))
             t.emit("ret void")
             t.label(t.fresh("dead"))
-
-        with t.when(t.op("and", whole, near)):
-            fill(lambda p: self.run(t, p))
-        with t.when(t.op("and", whole, twos)):
-            fill(lambda p: self._evens(t, p))
         if masked(self.spec):
-            for fits, stride in ((near, 1), (twos, 2)):
-                with t.when(fits):
-                    self._segments(t, stride)
-                    t.emit("ret void")
-                    t.label(t.fresh("dead"))
-        call(t, "void", "pack_any", *everything)
+            self._segments(t, stride)
+        else:
+            call(t, "void", "pack_any", *everything)
         t.emit("ret void")
         return t
 
@@ -159,19 +147,13 @@ class Packing:
             n, masks, first = segment(lane.now)
             more, others, second = segment(t.add(lane.now, n))
             lane.step = t.add(n, more)
-            own = as_mask(t, t.op("shl", low_bits(t, lane.step), lane.now), self.lanes)
-
-            def fill(store: Callable[[Value, Value], None], parts: tuple[Any, ...] = (masks, first, others, second)) -> None:
-                to = t.variable(out)
-                with t.loop(0, steps) as k:
-                    store(self._merged(t, get(t, depths, k), *parts), to.get())
-                    to.set(t.at(to.get(), "i8", row))
-
-            fresh = t.compare("icmp eq", lane.now, i64(0))
-            with t.when(fresh):
-                fill(lambda x, to: t.store(x, to, self.wide))
-            with t.when(t.op("xor", fresh, Value("i1", "true"))):
-                fill(lambda x, to, own=own: masked_store(t, x, to, self.wide, own))  # type: ignore[misc]
+            own = t.op("shl", low_bits(t, lane.step), lane.now)
+            stored = as_mask(t, t.select(t.compare("icmp eq", lane.now, i64(0)), i64(-1), own), self.lanes)
+            to = t.variable(out)
+            with t.loop(0, steps) as k:
+                x = self._merged(t, get(t, depths, k), masks, first, others, second)
+                masked_store(t, x, to.get(), self.wide, stored)
+                to.set(t.at(to.get(), "i8", row))
 
     def _merged(
         self, t: Text, depth: Value, masks: list[Value], first: Value, others: list[Value], second: Value
@@ -183,6 +165,18 @@ class Packing:
             x = masked_load(t, self.elements, here, self.align, own)
             xs.append(masked_load(t, self.elements, there, self.align, other, x))
         return self.raise_(t, xs[0] if len(xs) == 1 else shuffle(t, *xs, range(0, 2 * self.lanes, 2)))
+
+    def columns(self) -> Text:
+        """pack_tail(out, source, step, count, steps): the few columns, neighbours in rows `step` bytes apart, that fill no
+        vector where r is read in place."""
+        t = function("pack_tail", "void", out="ptr", source="ptr", step="i64", count="i64", steps="i64")
+        out, source = t.variable(arg("out", "ptr")), t.variable(arg("source", "ptr"))
+        with t.loop(0, arg("steps")):
+            self._tail(t, source.get(), out.get(), arg("count"))
+            out.set(t.at(out.get(), "i8", self.spec.panel * self.wide))
+            source.set(t.at(source.get(), "i8", arg("step")))
+        t.emit("ret void")
+        return t
 
     def from_rows(self) -> Text:
         """pack_rows(out, panel, source, count, depths, steps): all columns of a block, neighbours, row after row of r."""

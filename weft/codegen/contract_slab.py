@@ -4,7 +4,7 @@ reads plain strides and checks no border.
 
 from __future__ import annotations
 
-from weft.codegen.contract_index import MAX_LABELS, arg, down, function, get, increase, put, repeat
+from weft.codegen.contract_index import MAX_LABELS, arg, div, down, function, get, increase, put, repeat
 from weft.codegen.contract_pack import Packing, low_bits, masked
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
@@ -58,7 +58,6 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
     pitch = t.op("and", t.add(length, spec.lanes - 1), i64(-spec.lanes))
     size, stride, step = (_field(t, axes, last, f) for f in ("size", "stride", "step"))
     up, up_size, up_stride, up_step = get(t, begins, high), *(_field(t, axes, high, f) for f in ("size", "stride", "step"))
-    dense = t.op("and", t.compare("icmp eq", stride, i64(1)), t.compare("icmp eq", step, i64(1)))
     out, more = t.variable(arg("out", "ptr")), t.variable(i64(1))
     with repeat(t, more):
         offset, inside = t.variable(i64(0)), t.variable(Value("i1", "true"))
@@ -72,11 +71,8 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
             at, ok = _element(t, t.add(up, i), up_size, up_step)
             extent = t.select(t.op("and", some, ok), size, i64(0))
             row = p.element_at(t, plane, t.mul(at, up_stride))
-            if masked(spec):
-                with t.when(dense):
-                    _dense_row(t, p, out.get(), row, begin, length, extent)
-                with t.when(t.op("xor", dense, Value("i1", "true"))):
-                    _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
+            if masked(spec) and "any" not in (spec.slab_l, spec.slab_r):
+                _dense_row(t, p, out.get(), row, begin, length, extent)
             else:
                 _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
             out.set(p.element_at(t, out.get(), pitch))
@@ -87,7 +83,7 @@ def _element(t: Text, u: Value, size: Value, step: Value) -> tuple[Value, Value]
     """Which element coordinate u reads, and whether there is one."""
     at = t.variable(u)
     with t.when(t.compare("icmp ne", step, i64(1))):
-        at.set(t.op("sdiv", u, step))
+        at.set(div(t, u, step))
     exact = t.compare("icmp eq", t.mul(at.get(), step), u)
     there = t.op("and", t.compare("icmp sge", u, i64(0)), t.lt(at.get(), size))
     return at.get(), t.op("and", exact, there)

@@ -19,48 +19,38 @@ def tile_name(rows: int, vectors: int) -> str:
 
 
 def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
-    """tile(steps, l, l_row, l_step, r, r_step, c, c_row, resume): strides in bytes; `resume` continues from what c holds."""
+    """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus the products, to c. Strides
+    in bytes."""
     t = function(
         tile_name(rows, vectors), "void", steps="i64", l="ptr noalias", l_row="i64", l_step="i64", r="ptr noalias",
-        r_step="i64", c="ptr noalias", c_row="i64", resume="i64",
+        r_step="i64", first="ptr", first_row="i64", c="ptr", c_row="i64",
     )  # fmt: skip
     acc = accumulator(spec.dtype)
     align, v = acc.itemsize, vector(verbs.register(acc), spec.lanes)
-    cells = [(i, j) for i in range(rows) for j in range(vectors)]
 
-    def steps_of(p: Value, by: Value) -> list[Value]:
+    def down(p: Value, by: Value) -> list[Value]:
+        """The rows' addresses. In a chain, which takes one register."""
         out = [p]
         for _ in range(rows - 1):
             out.append(t.at(out[-1], "i8", by))
         return out
 
-    def cell(row: Value, j: int) -> Value:
-        return t.at(row, "i8", j * spec.tile.vector) if j else row
+    def cells(p: Value, by: Value) -> list[Value]:
+        return [t.at(row, "i8", j * spec.tile.vector) if j else row for row in down(p, by) for j in range(vectors)]
 
-    def phi(type_: str, first: Value, name: str) -> Value:
-        t.emit(f"%{name} = phi {type_} [ {first.name}, %start ], [ %{name}.next, %body ]")
+    def phi(type_: str, name: str, start: Value) -> Value:
+        t.emit(f"%{name} = phi {type_} [ {start.name}, %entry ], [ %{name}.next, %body ]")
         return Value(type_, f"%{name}")
 
-    zero = Value(v, "zeroinitializer")
-    t.branch(t.compare("icmp ne", arg("resume"), Value("i64", "0")), "resumed", "start")
-    t.label("resumed")
-    into = steps_of(arg("c", "ptr"), arg("c_row"))
-    held = [t.load(v, cell(into[i], j), align) for i, j in cells]
-    t.emit("br label %start")
-    t.label("start")
-    first = [
-        t.let(v, f"phi {v} [ {zero.name}, %entry ], [ {held[n].name}, %resumed ]")
-        for n in range(len(cells))
-    ]
+    starts = [t.load(v, p, align) for p in cells(arg("first", "ptr"), arg("first_row"))]
     t.branch(t.lt(Value("i64", "0"), arg("steps")), "body", "done")
     t.label("body")
-    left = phi("i64", arg("steps"), "left")
-    l, r = phi("ptr", arg("l", "ptr"), "lp"), phi("ptr", arg("r", "ptr"), "rp")
-    sums = [phi(v, first[n], f"sum{n}") for n in range(len(cells))]
-    rs = [t.load(v, cell(r, j), align) for j in range(vectors)]
-    at = steps_of(l, arg("l_row"))
-    for i in range(rows):
-        one = t.splat(t.load(verbs.register(acc), at[i], align), spec.lanes)
+    left = phi("i64", "left", arg("steps"))
+    l, r = phi("ptr", "lp", arg("l", "ptr")), phi("ptr", "rp", arg("r", "ptr"))
+    sums = [phi(v, f"sum{n}", x) for n, x in enumerate(starts)]
+    rs = [t.load(v, t.at(r, "i8", j * spec.tile.vector), align) for j in range(vectors)]
+    for i, row in enumerate(down(l, arg("l_row"))):
+        one = t.splat(t.load(verbs.register(acc), row, align), spec.lanes)
         for j in range(vectors):
             n = i * vectors + j
             t.emit(f"%sum{n}.next = {multiply_add(t, one, rs[j], sums[n])}")
@@ -69,13 +59,9 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     t.emit(f"%left.next = sub {left}, 1")
     t.branch(t.compare("icmp ne", Value("i64", "%left.next"), Value("i64", "0")), "body", "done")
     t.label("done")
-    results = [
-        t.let(v, f"phi {v} [ {first[n].name}, %start ], [ %sum{n}.next, %body ]")
-        for n in range(len(cells))
-    ]
-    into = steps_of(arg("c", "ptr"), arg("c_row"))
-    for (i, j), x in zip(cells, results, strict=True):
-        t.store(x, cell(into[i], j), align)
+    ends = [t.let(v, f"phi {v} [ {x.name}, %entry ], [ %sum{n}.next, %body ]") for n, x in enumerate(starts)]
+    for x, p in zip(ends, cells(arg("c", "ptr"), arg("c_row")), strict=True):
+        t.store(x, p, align)
     t.emit("ret void")
     return t
 

@@ -19,6 +19,7 @@ from weft.codegen import (
     sort,
     spread,
     transpose,
+    window,
 )
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
@@ -35,6 +36,7 @@ from weft.schedule.search import Nonzero, SearchSorted
 from weft.schedule.sort import Sort, TopK
 from weft.schedule.spread import Spread
 from weft.schedule.transpose import TransposeSpec
+from weft.schedule.window import WindowSpread
 
 FAMILIES: dict[type, Callable[[Any], str]] = {
     MapSpec: map.lower,
@@ -53,6 +55,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     TopK: sort.lower,
     Concat: concat.lower,
     Spread: spread.lower,
+    WindowSpread: window.lower,
 }
 
 

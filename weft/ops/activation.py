@@ -7,6 +7,7 @@ a step or two are composites, so that they run as one kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,18 @@ _SELU_ALPHA = 1.6732632423543772
 _SELU_SCALE = 1.0507009873554805
 
 
-def _pair_samples() -> Any:
-    for d in DTYPES:
-        if d.is_float:
-            yield Sample((array((3, 37), d), array((3, 37), d, seed=1)))
+def _together(count: int, *numbers: float) -> Any:
+    """Samples of `count` operands of one shape, and Python numbers behind them."""
+
+    def make() -> Iterator[Sample]:
+        for d in DTYPES:
+            if d.is_float:
+                yield Sample((*(array((3, 37), d, seed=i) for i in range(count)), *numbers))
+
+    return make
+
+
+_pair_samples = _together(2)
 
 
 leaky_relu = real(
@@ -42,10 +51,10 @@ leaky_relu = real(
 )
 
 
-@composite("elu_grad")
+@composite("elu_grad", samples=_together(3, 0.75))
 def elu_grad(g: Value, y: Value, a: Value, alpha: Any) -> Value:
     """The cotangent of elu: alpha * exp(a) is y + alpha where a is negative."""
-    return where(a > 0.0, g, g * (y + alpha))
+    return where(a > 0.0, g, g * (y + alpha))  # type: ignore[no-any-return]
 
 
 elu = real(
@@ -59,10 +68,10 @@ elu = real(
 )
 
 
-@composite("celu_grad")
+@composite("celu_grad", samples=_together(3, 0.75))
 def celu_grad(g: Value, y: Value, a: Value, alpha: Any) -> Value:
     """The cotangent of celu: exp(a / alpha) is y / alpha + 1 where a is negative."""
-    return where(a > 0.0, g, g * (y / alpha + 1.0))
+    return where(a > 0.0, g, g * (y / alpha + 1.0))  # type: ignore[no-any-return]
 
 
 celu = real(
@@ -76,10 +85,10 @@ celu = real(
 )
 
 
-@composite("selu_grad")
+@composite("selu_grad", samples=_together(3))
 def selu_grad(g: Value, y: Value, a: Value) -> Value:
     """The cotangent of selu."""
-    return where(a > 0.0, g * _SELU_SCALE, g * (y + _SELU_SCALE * _SELU_ALPHA))
+    return where(a > 0.0, g * _SELU_SCALE, g * (y + _SELU_SCALE * _SELU_ALPHA))  # type: ignore[no-any-return]
 
 
 selu = real(
@@ -134,7 +143,7 @@ mish = real(
 @composite("hardswish_grad", samples=_pair_samples)
 def hardswish_grad(g: Value, a: Value) -> Value:
     """The cotangent of hardswish."""
-    return where(a <= -3.0, 0.0, where(a >= 3.0, g, g * (a / 3.0 + 0.5)))
+    return where(a <= -3.0, 0.0, where(a >= 3.0, g, g * (a / 3.0 + 0.5)))  # type: ignore[no-any-return]
 
 
 hardswish = real(
@@ -160,7 +169,7 @@ hardsigmoid = real(
 def softsign_grad(g: Value, a: Value) -> Value:
     """The cotangent of softsign."""
     d = absolute(a) + 1.0
-    return g / (d * d)
+    return g / (d * d)  # type: ignore[no-any-return]
 
 
 softsign = real(
@@ -219,7 +228,7 @@ softplus_scaled = real(
 )
 
 
-@composite("gated_grad")
+@composite("gated_grad", samples=_together(3))
 def gated_grad(g: Value, a: Value, b: Value) -> Value:
     """The cotangent of the gate: g * a * sigmoid(b) * (1 - sigmoid(b))."""
     p = sigmoid(widened(b))

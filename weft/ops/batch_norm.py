@@ -43,39 +43,50 @@ def _check(place: str, x: Value, params: tuple[Value, ...]) -> None:
 # the passes over the elements: statistics meet x by broadcasting
 
 
-@composite("channel_mean")
+def _channel_samples(elements: int, statistics: int, **attrs: Any) -> Any:
+    """Operands (2, 3, 4, 5), then numbers per channel."""
+
+    def make() -> Iterator[Sample]:
+        for d in (float32, float64):
+            xs = (array((2, 3, 4, 5), d, seed=i) for i in range(elements))
+            yield Sample((*xs, *(array((3, 1, 1), d, seed=i) for i in range(statistics))), attrs)
+
+    return make
+
+
+@composite("channel_mean", samples=_channel_samples(1, 0, axes=(0, 2, 3), count=40.0))
 def channel_mean(x: Value, *, axes: Axes, count: float) -> Value:
     """The mean over `axes`, which stay with size 1."""
     return total(widened(x), axes=axes, keepdims=True) / count  # type: ignore[no-any-return]
 
 
-@composite("channel_variance")
+@composite("channel_variance", samples=_channel_samples(1, 1, axes=(0, 2, 3), count=40.0))
 def channel_variance(x: Value, mean: Value, *, axes: Axes, count: float) -> Value:
     """The mean squared distance from `mean` over `axes`, which stay with size 1."""
     d = widened(x) - mean
     return total(d * d, axes=axes, keepdims=True) / count  # type: ignore[no-any-return]
 
 
-@composite("channel_moment")
+@composite("channel_moment", samples=_channel_samples(2, 1, axes=(0, 2, 3)))
 def channel_moment(g: Value, x: Value, mean: Value, *, axes: Axes) -> Value:
     """The sum of g * (x - mean) over `axes`, which stay with size 1."""
     return total(widened(g) * (widened(x) - mean), axes=axes, keepdims=True)  # type: ignore[no-any-return]
 
 
-@composite("channel_total")
+@composite("channel_total", samples=_channel_samples(1, 0, axes=(2, 3)))
 def channel_total(g: Value, *, axes: Axes) -> Value:
     """The sum over `axes`, which stay with size 1."""
     return total(widened(g), axes=axes, keepdims=True)  # type: ignore[no-any-return]
 
 
-@composite("channel_scale")
+@composite("channel_scale", samples=_channel_samples(1, 3))
 def channel_scale(x: Value, mean: Value, scale: Value, *shift: Value) -> Value:
     """(x - mean) * scale + shift."""
     out = (widened(x) - mean) * scale
     return narrowed(out + shift[0] if shift else out, x)
 
 
-@composite("channel_spread")
+@composite("channel_spread", samples=_channel_samples(2, 4))
 def channel_spread(
     g: Value, x: Value, mean: Value, by_g: Value, by_x: Value, shift: Value
 ) -> Value:
@@ -209,8 +220,8 @@ def _group_reference(x: Any, *params: Any, groups: int, eps: float) -> Any:
     rows = x.astype(np.float64).reshape(x.shape[0], groups, -1)
     mean, var = rows.mean(-1, keepdims=True), rows.var(-1, keepdims=True)
     lead = (*x.shape[:2], *(1,) * (x.ndim - 2))
-    spread = (np.repeat(v, x.shape[1] // groups, 1).reshape(lead) for v in (mean, var))
-    return _scaled_reference(x, *spread, params, eps)
+    m, v = (np.repeat(s, x.shape[1] // groups, 1).reshape(lead) for s in (mean, var))
+    return _scaled_reference(x, m, v, params, eps)
 
 
 class _Groups:

@@ -156,7 +156,7 @@ _FLOOR = -100.0
 
 def _certainty(x: Value, t: Value) -> Value:
     one, other = clip(log(x), _FLOOR, math.inf), clip(log1p(-x), _FLOOR, math.inf)
-    return (t - 1.0) * other - t * one
+    return (t - 1.0) * other - t * one  # type: ignore[no-any-return]
 
 
 def _bce_reference(x: Any, t: Any, *weight: Any, reduction: str) -> Any:
@@ -165,14 +165,20 @@ def _bce_reference(x: Any, t: Any, *weight: Any, reduction: str) -> Any:
     return _reduced_reference(loss * weight[0] if weight else loss, x, reduction)
 
 
-@composite("binary_cross_entropy_grad")
+def _probability_samples() -> Iterator[Sample]:
+    for shape in [(3, 5), (37,)]:
+        parts = (array(shape, float32, (0.05, 0.95), seed=i) for i in range(3))
+        yield Sample(tuple(parts))
+
+
+@composite("binary_cross_entropy_grad", samples=_probability_samples)
 def binary_cross_entropy_grad(g: Value, x: Value, t: Value) -> Value:
     """The cotangent of the probability: g * (x - t) / (x * (1 - x)), the divisor kept from zero."""
     v, p, q = widened(g), widened(x), widened(t)
     return narrowed(v * (p - q) / maximum(p * (1.0 - p), 1e-12), x)
 
 
-@composite("binary_cross_entropy_target_grad")
+@composite("binary_cross_entropy_target_grad", samples=_probability_samples)
 def binary_cross_entropy_target_grad(g: Value, x: Value, t: Value) -> Value:
     """The cotangent of the target: g * (log(1 - x) - log(x))."""
     p = widened(x)
@@ -269,7 +275,15 @@ def _cross_entropy_reference(x: Any, t: Any) -> Any:
     return (rows - np.take_along_axis(w, t[:, None], 1)[:, 0]).astype(x.dtype)
 
 
-@composite("cross_entropy_grad")
+def _class_grad_samples() -> Iterator[Sample]:
+    for s in _logit_samples():
+        if s.error is None and s.args[0].size:
+            x, t = s.args
+            g = array(t.shape, float32, seed=5).astype(x.dtype)
+            yield Sample((g, x, t, np.arange(x.shape[1], dtype=np.int32)))
+
+
+@composite("cross_entropy_grad", samples=_class_grad_samples)
 def cross_entropy_grad(g: Value, x: Value, t: Value, classes: Value) -> Value:
     """The cotangent of the logits: g * (softmax(x) - 1 at the target). `classes` counts 0 … C -
     1.
@@ -282,7 +296,9 @@ def cross_entropy_grad(g: Value, x: Value, t: Value, classes: Value) -> Value:
     return narrowed(v * where(hit, y - 1.0, y), x)
 
 
-@composite("log_partition")
+@composite(
+    "log_partition", samples=lambda: (Sample(s.args[:1]) for s in _logit_samples() if not s.error)
+)
 def log_partition(x: Value) -> tuple[Value, Value]:
     """Of every row, its largest element and the logarithm of the sum of exp(x - largest)."""
     w, n = widened(x), x.type.shape[0]

@@ -102,7 +102,7 @@ def _top(x: Value, axis: int) -> Value:
     subtract.
     """
     if x.type.shape[axis] == 0:
-        return total(x, axes=(axis,), keepdims=True)
+        return total(x, axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
     return largest(x, axes=(axis,), keepdims=True)  # type: ignore[no-any-return]
 
 
@@ -143,7 +143,13 @@ def _logsumexp_reference(x: Any, *, axes: Axes, keepdims: bool) -> Any:
     return np.log(np.exp(w).sum(axes, keepdims=keepdims)).astype(x.dtype)
 
 
-@composite("logsumexp_grad")
+def _logsumexp_grad_samples() -> Iterator[Sample]:
+    for axes, kept in [((1,), (3, 17)), ((2,), (3, 4)), ((0, 2), (4,))]:
+        y = array(kept, float32, (3.0, 9.0))
+        yield Sample((array(kept, float32, seed=1), y, array((3, 4, 17), float32)), {"axes": axes})
+
+
+@composite("logsumexp_grad", samples=_logsumexp_grad_samples)
 def logsumexp_grad(g: Value, y: Value, x: Value, *, axes: Axes) -> Value:
     """The cotangent of logsumexp: g * exp(x - y), with g and y spread over the axes again."""
     v, w = widened(restore(g, x, axes)), widened(restore(y, x, axes))
@@ -225,7 +231,29 @@ def _centred(x: Value, eps: float) -> tuple[Value, Value]:
     return d, rsqrt(_row_sum(d * d) / n + eps)
 
 
-@composite("layer_norm_grad")
+def _row_grad_samples(operands: int) -> Any:
+    """A cotangent in front of the first operands of a row's samples."""
+
+    def make() -> Iterator[Sample]:
+        for s in _row_samples():
+            if s.error is None and len(s.args) <= operands:
+                g = array(s.args[0].shape, float64, seed=7).astype(s.args[0].dtype)
+                yield Sample((g, *s.args), s.attrs)
+
+    return make
+
+
+def _moment_samples(statistics: int) -> Any:
+    def make() -> Iterator[Sample]:
+        for shape in [(3, 5), (2, 3, 33), (70, 4)]:
+            g, x = array(shape, float32), array(shape, float32, seed=1)
+            rows = (array((*shape[:-1], 1), float32, seed=i) for i in range(statistics))
+            yield Sample((g, x, *rows))
+
+    return make
+
+
+@composite("layer_norm_grad", samples=_row_grad_samples(2))
 def layer_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     """The cotangent of layer_norm's operand: r * (h - mean(h) - z * mean(h * z)), h = g * weight, z
     = the normalised row.
@@ -238,7 +266,10 @@ def layer_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     return narrowed(r * (h - _row_sum(h) / n - z * (_row_sum(h * z) / n)), x)
 
 
-@composite("row_statistics")
+@composite(
+    "row_statistics",
+    samples=lambda: (s for s in _row_samples() if len(s.args) == 1 and not s.error),
+)
 def row_statistics(x: Value, *, eps: float) -> tuple[Value, Value]:
     """Of every row, its mean and one over its standard deviation."""
     w, n = widened(x), _count(x)
@@ -247,14 +278,14 @@ def row_statistics(x: Value, *, eps: float) -> tuple[Value, Value]:
     return mean, rsqrt(_row_sum(d * d) / n + eps)
 
 
-@composite("scaled_moment")
+@composite("scaled_moment", samples=_moment_samples(2))
 def scaled_moment(g: Value, x: Value, mean: Value, scale: Value) -> Value:
     """The sum of g * ((x - mean) * scale) over all axes but the last."""
     terms = widened(g) * ((widened(x) - mean) * scale)
     return narrowed(total(terms, axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
 
 
-@composite("layer_norm_weight_grad")
+@composite("layer_norm_weight_grad", samples=_row_grad_samples(1))
 def layer_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
     """The cotangent of layer_norm's weight: g times the normalised row, summed over the rows."""
     return scaled_moment(g, x, *row_statistics(x, eps=eps))  # type: ignore[no-any-return]
@@ -301,7 +332,7 @@ def _root(x: Value, eps: float) -> Value:
     return rsqrt(_row_sum(x * x) / _count(x) + eps)  # type: ignore[no-any-return]
 
 
-@composite("rms_norm_grad")
+@composite("rms_norm_grad", samples=_row_grad_samples(2))
 def rms_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     """The cotangent of rms_norm's operand: r * (h - z * mean(h * z)), h = g * weight, z = the
     normalised row.
@@ -314,20 +345,22 @@ def rms_norm_grad(g: Value, x: Value, *weight: Value, eps: float) -> Value:
     return narrowed(r * (h - z * (_row_sum(h * z) / _count(x))), x)
 
 
-@composite("row_root")
+@composite(
+    "row_root", samples=lambda: (s for s in _row_samples() if len(s.args) == 1 and not s.error)
+)
 def row_root(x: Value, *, eps: float) -> Value:
     """Of every row, one over the root of its mean square."""
     return _root(widened(x), eps)
 
 
-@composite("rescaled_sum")
+@composite("rescaled_sum", samples=_moment_samples(1))
 def rescaled_sum(g: Value, x: Value, scale: Value) -> Value:
     """The sum of g * (x * scale) over all axes but the last."""
     terms = widened(g) * (widened(x) * scale)
     return narrowed(total(terms, axes=tuple(range(x.type.ndim - 1)), keepdims=False), x)
 
 
-@composite("rms_norm_weight_grad")
+@composite("rms_norm_weight_grad", samples=_row_grad_samples(1))
 def rms_norm_weight_grad(g: Value, x: Value, *, eps: float) -> Value:
     """The cotangent of rms_norm's weight: g times the normalised row, summed over the rows."""
     return rescaled_sum(g, x, row_root(x, eps=eps))  # type: ignore[no-any-return]

@@ -20,7 +20,8 @@ from weft.ops import scalar as s
 from weft.ops.define import Op, Value, register
 from weft.ops.elementwise import isnan, maximum, where
 from weft.ops.makers import composite
-from weft.ops.movement import permute_dims, reshape, slice_
+from weft.ops.movement import reshape
+from weft.ops.reduction import narrowed, widened
 from weft.ops.samples import Sample, array
 from weft.ops.scalar import Scalar
 from weft.ops.scatter import scatter_sum
@@ -134,58 +135,16 @@ window_sum = register(
         lambda t, *, kernel, stride, offset, sizes: _window_type("window_sum", t, kernel, sizes),
         at=_sum_at,
         vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
-            lambda: window_spread(
-                g,
-                kernel=kernel,
-                stride=stride,
-                offset=offset,
-                sizes=x.type.shape[x.type.ndim - len(kernel) :],
+            lambda: narrowed(
+                window_spread(
+                    widened(g), kernel=kernel, stride=stride, offset=offset, sizes=_last(x, kernel)
+                ),
+                x,
             ),
         ),
         reference=_sum_reference,
         samples=_samples,
         doc="The sum of each window; taps in row-major order.",
-    )
-)
-
-
-def _phases_at(i: Any, g: Any, *, kernel: Ints, stride: Ints, offset: Ints, counts: Ints) -> Scalar:
-    """At place q * stride + r of the result the taps t = (r + offset) mod stride + m * stride end,
-    of window q + (r + offset) // stride - m.
-    """
-    rank, acc = len(kernel), None
-    lead, phases, places = (
-        i[: len(i) - 2 * rank],
-        i[len(i) - 2 * rank : len(i) - rank],
-        i[len(i) - rank :],
-    )
-    axes = []
-    for r, q, n, k, step, off in zip(
-        phases, places, g.shape[-rank:], kernel, stride, offset, strict=True
-    ):
-        one = []
-        first, lag = (r + off) % step, (r + off) // step
-        for m in range(-(-k // step)):
-            far = lag - m
-            one.append((q + far, (first + step * m < k) & (q >= -far) & (q < n - far)))
-        axes.append(one)
-    for taps in itertools.product(*axes):
-        inside = taps[0][1]
-        for _, ok in taps[1:]:
-            inside = inside & ok
-        v = g((*lead, *(c for c, _ in taps)), where=inside, otherwise=0).cast(g.dtype.compute)
-        acc = v if acc is None else acc + v
-    return acc  # type: ignore[return-value]
-
-
-window_phases = register(
-    Op(
-        "window_phases",
-        lambda t, *, kernel, stride, offset, counts: TensorType(
-            (*t.shape[: t.ndim - len(kernel)], *stride, *counts), t.dtype
-        ),
-        at=_phases_at,
-        doc="window_spread with the place r + q * stride at [r, q]: axes for r, then those for q.",
     )
 )
 
@@ -207,40 +166,40 @@ def _spread_reference(g: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes
     )
     out = np.zeros((math.prod(lead), math.prod(sizes) + 1), g.dtype)
     for k, at in enumerate(where):
-        np.add.at(out, (slice(None), at), g.reshape(math.prod(lead), -1)[:, k, None])
+        place: Any = (slice(None), at)
+        np.add.at(out, place, g.reshape(math.prod(lead), -1)[:, k, None])
     return out[:, :-1].reshape(*lead, *sizes)
 
 
-@composite(
-    "window_spread",
-    vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
-        lambda: window_sum(
-            g,
-            kernel=kernel,
-            stride=stride,
-            offset=offset,
-            sizes=x.type.shape[x.type.ndim - len(kernel) :],
+def _spread_type(
+    t: TensorType, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints
+) -> TensorType:
+    if t.dtype.compute is not t.dtype or len(kernel) > 2:
+        wanted = "one or two axes of windows, and no half type"
+        raise DTypeError("window_spread", expected=wanted, got=f"{len(kernel)} of {t}")
+    return _window_type("window_spread", t, kernel, sizes)
+
+
+window_spread: Op = register(
+    Op(
+        "window_spread",
+        _spread_type,
+        extern="window_spread",
+        dense=True,
+        vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
+            lambda: window_sum(
+                g, kernel=kernel, stride=stride, offset=offset, sizes=_last(x, kernel)
+            ),
         ),
-    ),
-    reference=_spread_reference,
-    samples=_spread_samples,
+        reference=_spread_reference,
+        samples=_spread_samples,
+        doc="The transpose of window_sum: every element added to all places of its window.",
+    )
 )
-def window_spread(g: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints) -> Value:
-    """The transpose of window_sum: every element added to all places of its window."""
-    rank, lead = len(kernel), g.type.ndim - len(kernel)
-    counts = tuple(-(-n // step) for n, step in zip(sizes, stride, strict=True))
-    out = window_phases(g, kernel=kernel, stride=stride, offset=offset, counts=counts)
-    order = [*range(lead), *(a for k in range(rank) for a in (lead + rank + k, lead + k))]
-    whole = tuple(n * step for n, step in zip(counts, stride, strict=True))
-    shape = g.type.shape[:lead]
-    if any(step != 1 for step in stride):
-        out = permute_dims(out, axes=tuple(order))
-    out = reshape(out, shape=(*shape, *whole))
-    if whole == tuple(sizes):
-        return out  # type: ignore[no-any-return]
-    return slice_(
-        out, starts=(0,) * out.type.ndim, sizes=(*shape, *sizes), steps=(1,) * out.type.ndim
-    )  # type: ignore[no-any-return]
+
+
+def _last(x: Value, kernel: Ints) -> Any:
+    return x.type.shape[x.type.ndim - len(kernel) :]
 
 
 # largest elements
@@ -304,7 +263,7 @@ def _argmax_reference(x: Any, *, dilation: Ints, **attrs: Any) -> Any:
 def _max_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tuple[Any, ...]:
     def cotangent() -> Value:
         found = window_argmax(x, kernel=kernel, **attrs)
-        return unpool(g, found, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[no-any-return]
+        return unpool(g, found, sizes=_last(x, kernel))
 
     return (cotangent,)
 
@@ -403,13 +362,13 @@ def large_window_argmax(
 def _large_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tuple[Any, ...]:
     def cotangent() -> Value:
         _, found = large_window_argmax(x, kernel=kernel, **attrs)
-        return unpool(g, found, sizes=x.type.shape[x.type.ndim - len(kernel) :])  # type: ignore[arg-type]
+        return unpool(g, found, sizes=_last(x, kernel))
 
     return (cotangent,)
 
 
 def _large_samples() -> Iterator[Sample]:
-    attrs = {
+    attrs: dict[str, Any] = {
         "kernel": (9, 9),
         "stride": (1, 2),
         "offset": (4, 4),

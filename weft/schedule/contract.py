@@ -55,10 +55,10 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
     )  # fmt: skip
     r = "place" if r_flat and (few or small or p.rows.size <= square.heights[0]) else _packing(p.cols, p.depth, p.r, "r")
     tile = WIDE[vector] if few and r == "place" else square
-    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.windowed)
+    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
     clash = l_flat and p.rows.size > 4 and p.steps > 64 and p.rows.strides("l")[-1] * dtype.itemsize % CLASH == 0
     if not l_flat or (clash and p.cols.size > spec.panel):
-        spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.windowed)
+        spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.copying)
     blocks = choose(p, spec, threads)
     return Plan(p, replace(spec, shared=blocks.shared), blocks, threads)
 
@@ -66,9 +66,10 @@ def _plan(p: Problem, threads: int, vector: int) -> Plan:
 def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
     """Along which axis an operand is read in vectors."""
     step, run = operand.lane_step(lanes, side), lanes.sizes[-1]
-    if step in (1, 2) and (run >= 8 or operand.depth_step(depth, side) != 1 or depth.sizes[-1] < run):
-        return "lanes"
-    return "depth" if operand.depth_step(depth, side) == 1 else "lanes"
+    deep = operand.depth_step(depth, side) == 1
+    if step in (1, 2) and (run >= 8 or not deep or depth.sizes[-1] < run):
+        return "near" if step == 1 else "even"
+    return "depth" if deep else "any"
 
 
 def _shared_bytes(p: Problem, spec: ContractSpec, cols: Cut) -> int:

@@ -52,6 +52,15 @@ class Operand:
     said: tuple[Axis, ...]
     windowed: bool
 
+    @property
+    def copying(self) -> str:
+        """How its rows are copied, if windowed: see ContractSpec."""
+        last = self.said[-1] if self.said else ""
+        if not self.windowed:
+            return ""
+        dense = self.layout.strides[-1] == 1 and not (isinstance(last, Window) and last.step != 1)
+        return "dense" if dense else "any"
+
     def axes(self, groups: Sequence[Group]) -> list[tuple[int, ...]]:
         """AXIS of each axis, if windowed."""
         if not self.windowed:

@@ -53,10 +53,11 @@ class Tile:
     widths: tuple[int, ...]
 
 
-#: by vector bytes: 32 registers of 512 bits; 16 of 256; 16 of 128, where fma is a call
+#: by vector bytes: 32 registers of 512 bits; 16 of 256; 16 of 128, where fma is a call. Heights that make a tile as fast as the
+#: tallest, an odd row aside.
 SQUARE = {
-    64: Tile(64, (14, 8, 4, 2, 1), (2, 1)),
-    32: Tile(32, (6, 4, 2, 1), (2, 1)),
+    64: Tile(64, (14, 6, 2, 1), (2, 1)),
+    32: Tile(32, (6, 2, 1), (2, 1)),
     16: Tile(16, (2, 1), (1,)),
 }
 #: for few rows, where r is read once: long rows suit the memory
@@ -76,16 +77,18 @@ def accumulator(dtype: DType) -> DType:
 
 @dataclass(frozen=True)
 class ContractSpec:
-    """A contraction kernel. `l` and `r` say how each operand comes to the tile: "place" (read where it is), "lanes" (packed
-    from runs along rows or columns) or "depth" (packed from runs along the sum); `slab_*` that it is first copied with padding.
+    """A contraction kernel. `l` and `r` say how each operand comes to the tile:
+
+    "place" read where it is · packed from runs "near" (neighbours along rows or columns), "even" (every second), of "depth"
+    (neighbours along the sum), or "any" (element by element).
     """
 
     dtype: DType
     tile: Tile
     l: str
     r: str
-    slab_l: bool = False
-    slab_r: bool = False
+    slab_l: str = ""  # not empty: first copied with padding, "dense" where the last axis is, else "any"
+    slab_r: str = ""
     shared: bool = False  # the module has a second function, "pack", which packs r for all
 
     @property
@@ -96,6 +99,15 @@ class ContractSpec:
     @property
     def lanes(self) -> int:
         return self.tile.vector // self.wide
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """The tiles there is code for. From packed columns only the tallest tile comes narrow: what the others compute beside
+        the last columns is thrown away."""
+        heights, widths = self.tile.heights, self.tile.widths
+        if self.r == "place":
+            return tuple((h, w) for h in heights for w in widths)
+        return (*((heights[0], w) for w in widths), *((h, widths[0]) for h in heights[1:]))
 
     @property
     def panel(self) -> int:

@@ -16,6 +16,7 @@ from weft.schedule.scatter import plan_scatter
 from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchsorted
 from weft.schedule.sort import plan_sort, plan_topk
 from weft.schedule.spread import plan_spread
+from weft.schedule.window import plan_window_spread
 
 Layouts = tuple[Layout, ...]
 Attrs = dict[str, Any]
@@ -44,6 +45,10 @@ def _spread(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
     return plan_spread(xs[0], shape, strides, offset)
 
 
+def _window_spread(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+    return plan_window_spread(xs[0], **attrs)
+
+
 def _scan(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         several = isinstance(out, tuple)
@@ -69,6 +74,7 @@ def _sort(values: bool) -> Planner:
 
 
 EXTERNS: dict[str, Planner] = {
+    "window_spread": _window_spread,
     "take": lambda xs, attrs, out, threads: plan_take(xs[0], xs[1], attrs["axis"]),
     "take_along_axis": lambda xs, attrs, out, threads: plan_take_along_axis(
         xs[0], xs[1], attrs["axis"]

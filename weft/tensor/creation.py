@@ -1,23 +1,20 @@
-"""Making tensors: of data, of a number, of a range."""
+"""Making tensors: of a number, of a range; `weft.tensor.data` makes them of data."""
 
 from __future__ import annotations
 
 import math
 import operator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from weft.buffer import Buffer, Layout
-from weft.buffer.dlpack import from_dlpack as _share
-from weft.buffer.interchange import allocate, copy_from_numpy, share_numpy
+from weft.buffer.interchange import allocate
 from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, installed
-from weft.ops.elementwise import astype, copy as copied
 from weft.ops.movement import broadcast_to, reshape
 from weft.tensor.arguments import sizes, value
+from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
 
@@ -43,161 +40,6 @@ __all__ = [
 ]
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
-    """A tensor with a copy of `data`: numbers, nested lists of them, NumPy arrays, tensors.
-
-    Python floats give float32, ints int64, bools bool; arrays keep their dtype.
-
-    >>> import weft as wf
-    >>> wf.tensor([[1.0, 2.0], [3.0, 4.0]])
-    tensor([[1., 2.],
-            [3., 4.]])
-    """
-    return _finish(_copied(data, dtype, "tensor"), requires_grad)
-
-
-def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
-    """A tensor of `obj`. Tensors are given back as they are unless that needs another dtype; all
-    else is copied.
-
-    With `copy=True` the result has memory of its own; with `copy=False` it shares the memory of a
-    tensor or array, and where it can't that is an error. Whoever writes to a shared array changes
-    the tensor.
-
-    >>> import weft as wf
-    >>> x = wf.asarray([1, 2, 3])
-    >>> wf.asarray(x) is x
-    True
-    """
-    wanted = None if dtype is None else as_dtype(dtype)
-    if isinstance(obj, Value):
-        if wanted is None or wanted is obj.type.dtype:
-            return copied(obj) if copy else obj
-        if copy is False:
-            raise DTypeError(
-                "asarray", expected=f"{obj.type.dtype.name} without a copy", got=wanted.name
-            )
-        return astype(obj, dtype=wanted)
-    if copy is False:
-        if isinstance(obj, np.ndarray) and (wanted is None or wanted.np == obj.dtype):
-            return installed.tensor(share_numpy(obj))
-        if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
-            return from_dlpack(obj)
-        raise DTypeError(
-            "asarray",
-            expected="a tensor or array of that dtype, to share its memory",
-            got=type(obj).__name__,
-        )
-    return _copied(obj, wanted, "asarray")
-
-
-def from_dlpack(x: Any, /) -> Any:
-    """A tensor on the memory of `x`, which has `__dlpack__`: a NumPy array, a PyTorch tensor on the
-    CPU. No element is copied.
-
-    >>> import weft as wf, numpy as np
-    >>> wf.from_dlpack(np.arange(3))
-    tensor([0, 1, 2])
-    """
-    return installed.tensor(_share(x))
-
-
-_DEFAULTS = {"f": float32, "i": int64}
-#: bytes of an array that is taken over as it is; larger ones are worth aligned memory
-_SMALL = 1 << 12
-
-
-def _finish(x: Any, requires_grad: bool) -> Any:
-    if requires_grad:
-        x.requires_grad = True
-    return x
-
-
-def _copied(data: Any, dtype: Any, place: str) -> Value:
-    wanted = None if dtype is None else as_dtype(dtype)
-    if isinstance(data, Value):
-        if not isinstance(data.data, Buffer):
-            return data if wanted is None else astype(data, dtype=wanted)
-        same = installed.tensor(data.data)
-        return (
-            copied(same)
-            if wanted is None or wanted is data.type.dtype
-            else astype(same, dtype=wanted)
-        )
-    a = _array(data, place)
-    if wanted is None:
-        wanted = (
-            as_dtype(a.dtype)
-            if _has_dtype(data) or a.dtype == np.uint64
-            else _DEFAULTS.get(a.dtype.kind)
-        )
-    made = a is not data  # by now in memory of its own, if it was not an array before
-    if wanted is not None and a.dtype != wanted.np:
-        a, made = _converted(a, wanted, place), True
-    if a.nbytes > _SMALL:
-        return installed.tensor(copy_from_numpy(a))
-    if not (made and a.flags.c_contiguous):
-        a = np.array(a, a.dtype.newbyteorder("="), order="C")
-    return installed.tensor(Buffer(_layout(a.shape, a.dtype), a.__array_interface__["data"][0], a))
-
-
-@lru_cache(maxsize=256)
-def _layout(shape: tuple[int, ...], dtype: Any) -> Layout:
-    return Layout.dense(TensorType(shape, as_dtype(dtype)))
-
-
-def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
-    try:
-        a = np.asarray(data)
-    except ValueError as e:
-        if "inhomogeneous" in str(e) or "sequence" in str(e):
-            raise ShapeError(
-                place, expected="lists of equal lengths", got="ragged nested lists"
-            ) from None
-        raise
-    except TypeError:
-        raise DTypeError(
-            place, expected="numbers, or nested lists of them", got=type(data).__name__
-        ) from None
-    if a.dtype.kind not in "biuf" and a.dtype.name != "bfloat16":
-        if a.dtype.kind == "O" and _all_ints(a):
-            raise NumericsError(place, expected="integers of at most 64 bits", got="larger ones")
-        got = (
-            f"an array of {a.dtype}"
-            if isinstance(data, (np.ndarray, np.generic))
-            else f"{type(data).__name__} ({a.dtype})"
-        )
-        raise DTypeError(place, expected="numbers, or nested lists of them", got=got)
-    return a
-
-
-def _all_ints(a: np.ndarray[Any, Any]) -> bool:
-    return bool(a.size) and all(isinstance(x, int) for x in a.flat)
-
-
-def _has_dtype(data: Any) -> bool:
-    """Whether data says its dtype itself, or is made of things that do."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return hasattr(data, "dtype")
-
-
-def _converted(a: np.ndarray[Any, Any], to: DType, place: str) -> np.ndarray[Any, Any]:
-    if to.is_int and a.dtype.kind in "iu" and a.size:
-        info = np.iinfo(to.np)
-        low, high = int(a.min()), int(a.max())
-        if low < info.min or high > info.max:
-            raise NumericsError(
-                place,
-                expected=f"numbers that {to.name} holds",
-                got=str(low if low < info.min else high),
-            )
-    if a.dtype.kind != "f":
-        return a.astype(to.np)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return a.astype(to.np)
-
-
 # one number
 
 
@@ -219,7 +61,7 @@ def _constant(
             ops.full.plans[int, shape, dtype] = plan
     else:
         out = installed.launch(plan, number)
-    return _finish(out, requires_grad) if requires_grad else out
+    return finished(out, requires_grad) if requires_grad else out
 
 
 def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -269,7 +111,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool 
     else:
         wanted = as_dtype(type(fill_value)) if dtype is None else as_dtype(dtype)
         fill_value = _representable(fill_value, wanted, "full")
-    return _finish(ops.full(fill_value, shape=sizes(shape, "full"), dtype=wanted), requires_grad)
+    return finished(ops.full(fill_value, shape=sizes(shape, "full"), dtype=wanted), requires_grad)
 
 
 def _representable(x: Any, dtype: DType, place: str) -> Any:
@@ -351,6 +193,19 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None)
     >>> wf.arange(2, 8, 2)
     tensor([2, 4, 6])
     """
+    key = start, stop, step, dtype, start.__class__, stop.__class__, step.__class__
+    try:
+        plan, a, d = _ranges[key]
+    except (KeyError, TypeError):
+        return _arange(key, start, stop, step, dtype)
+    return installed.launch(plan, a, d)
+
+
+#: plans of ranges by their arguments as they were said
+_ranges: dict[Any, Any] = {}
+
+
+def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Value:
     if stop is None:
         start, stop = 0, start
     a, b, d = (_number(x, "arange") for x in (start, stop, step))
@@ -365,8 +220,15 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None)
     if wanted.is_int and whole and size:
         for x in (a, a + (size - 1) * d):
             _representable(x, wanted, "arange")
-    wide = any(isinstance(x, int) and abs(x) >= 2**63 for x in (a, d))
-    return ops.arange(float(a) if wide else a, float(d) if wide else d, size=size, dtype=wanted)
+    if any(isinstance(x, int) and abs(x) >= 2**63 for x in (a, d)):
+        a, d = float(a), float(d)
+    out: Value = ops.arange(a, d, size=size, dtype=wanted)
+    plan = ops.arange.plans.get((type(a), type(d), size, wanted))
+    if plan is not None and all(type(x) in (int, float, type(None)) for x in key[:3]):
+        if len(_ranges) >= 1024:
+            _ranges.clear()
+        _ranges[key] = plan, a, d
+    return out
 
 
 def linspace(

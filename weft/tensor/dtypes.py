@@ -96,8 +96,8 @@ def finfo(type: Any, /) -> FloatInfo:
     if not d.is_float:
         raise DTypeError("finfo", expected="a floating dtype", got=d.name, hint="use iinfo")
     info = ml_dtypes.finfo(d.np)
-    numbers = (float(n) for n in (info.eps, info.max, info.min, info.smallest_normal))
-    return FloatInfo(d.bits, *numbers, d)
+    eps, top, low, small = map(float, (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(d.bits, eps, top, low, small, d)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:

@@ -45,7 +45,8 @@ def _two(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any], An
 
     def function(a: Any, b: Any, /) -> Any:
         try:
-            plan = plans[a.data.layout, b.data.layout if isinstance(b, Value) else b.__class__]
+            kind = b.data.layout if isinstance(b, Value) else b.__class__  # type: ignore[union-attr]
+            plan = plans[a.data.layout, kind]
         except (KeyError, AttributeError):
             return op(a, b)
         return installed.launch(plan, a, b)

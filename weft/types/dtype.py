@@ -61,7 +61,8 @@ DTYPES: tuple[DType, ...] = (
     float64, float32, float16, bfloat16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool_,
 )  # fmt: skip
 _BY_NUMPY = {d.np: d for d in DTYPES}
-_BY_NAME = {d.name: d for d in DTYPES} | {d.short: d for d in DTYPES}
+_BY_NAME = {d.name: d for d in DTYPES}
+_BY_SHORT = {d.short: d for d in DTYPES}
 _BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 
@@ -83,3 +84,13 @@ def as_dtype(x: Any) -> DType:
     except (TypeError, KeyError, ValueError):
         pass
     raise DTypeError("dtype", expected=f"one of {', '.join(d.name for d in DTYPES)}", got=repr(x))
+
+
+def from_short(name: str) -> DType:
+    """The dtype that a graph's text spells `name`. (NumPy gives some of these spellings other meanings, so they are no
+    names for users.)
+
+    >>> from_short("bf16")
+    weft.bfloat16
+    """
+    return _BY_SHORT[name]

@@ -167,7 +167,7 @@ def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: in
 def _thinned(x: Value, shape: Any, p: float) -> Value:
     """x / (1 - p) where a random number of `shape` is at least p, else 0."""
     kept = rand(shape) >= p
-    return where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), 0.0)  # type: ignore[no-any-return]
+    return where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), 0.0)
 
 
 _MODES = ("constant", "reflect", "replicate", "circular")
@@ -206,9 +206,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 def _cut(x: Value, pairs: list[tuple[int, int]]) -> Value:
     starts = tuple(max(-a, 0) for a, _ in pairs)
-    left = tuple(
-        n - s + min(b, 0) for n, s, (_, b) in zip(x.type.shape, starts, pairs, strict=True)
-    )  # type: ignore[operator]
+    shape: tuple[int, ...] = x.shape
+    left = tuple(n - s + min(b, 0) for n, s, (_, b) in zip(shape, starts, pairs, strict=True))
     if min(left, default=0) < 0:
         raise ShapeError("pad", expected="to cut no more than there is", got=f"{pairs} of {x.type}")
-    return slice_(x, starts=starts, sizes=left, steps=(1,) * len(left))  # type: ignore[no-any-return]
+    return slice_(x, starts=starts, sizes=left, steps=(1,) * len(left))

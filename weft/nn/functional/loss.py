@@ -24,7 +24,7 @@ def _how(place: str, reduction: Any, *more: str) -> str:
             expected=f"a reduction of {', '.join((*ops.REDUCTIONS, *more))}",
             got=repr(reduction),
         )
-    return reduction  # type: ignore[no-any-return]
+    return reduction
 
 
 def _same(place: str, input: Any, target: Any) -> tuple[Value, Value]:
@@ -149,7 +149,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     if how == "none":
         return loss
     if how == "batchmean":
-        return reduced(widened(loss), x, "sum") / float(x.type.shape[0] if x.type.ndim else 1)
+        return reduced(widened(loss), x, "sum") / float(x.shape[0] if x.type.ndim else 1)
     return reduced(widened(loss), x, how)
 
 
@@ -274,7 +274,7 @@ class _Rows:
             elif how == "mean":
                 counts = astype(self.kept, dtype=loss.type.dtype.compute)
         if how == "none":
-            return loss if self.shape == loss.type.shape else reshape(loss, shape=self.shape)  # type: ignore[no-any-return]
+            return loss if self.shape == loss.type.shape else reshape(loss, shape=self.shape)
         out = total(widened(loss), axes=(0,), keepdims=False)
         if how == "mean":
             if counts is None:

@@ -200,7 +200,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                 "cosine_similarity", expected=f"axis {dim} in both", got=f"{a.type} and {b.type}"
             )
         squares = total(v * v, axes=(own,), keepdims=False)
-        return sqrt(maximum(squares, float(eps) ** 2))  # type: ignore[no-any-return]
+        return sqrt(maximum(squares, float(eps) ** 2))
 
     out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
     return narrowed(out, x1 if isinstance(x1, Value) else a)

@@ -291,7 +291,7 @@ def _adaptive(place: str, spatial: int, input: Any, output_size: Any) -> Value:
     x, shape, want = _targets(place, spatial, floating(input, place), output_size)
     lead = x.type.ndim - spatial
     if all(m == 1 for m in want):
-        return mean(x, axes=tuple(range(lead, x.type.ndim)), keepdims=True)  # type: ignore[no-any-return]
+        return mean(x, axes=tuple(range(lead, x.type.ndim)), keepdims=True)
     if all(n % m == 0 for n, m in zip(shape, want, strict=True)):
         kernel = tuple(n // m for n, m in zip(shape, want, strict=True))
         return _avg_pool(place, spatial, x, kernel, None, 0, False, True, None)
@@ -317,7 +317,7 @@ def _uneven_means(x: Value, axis: int, n: int, m: int) -> Value:
     rest = (1,) * (x.type.ndim - axis - 1)
     each = take(x, installed.lift(places), axis=axis)
     factors = installed.lift(weights.astype(x.type.dtype.np).reshape(*weights.shape, *rest))
-    return total_of(each * factors, axes=(axis + 1,), keepdims=False)  # type: ignore[no-any-return]
+    return total_of(each * factors, axes=(axis + 1,), keepdims=False)
 
 
 def _adaptive_max(place: str, spatial: int, input: Any, output_size: Any, indices: Any) -> Any:
