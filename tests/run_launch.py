@@ -34,6 +34,9 @@ def layout_of(x: np.ndarray[Any, Any]) -> Layout:
     """The layout of an array whose strides are whole elements."""
     return Layout(TensorType(x.shape, dtype_of(x.dtype)), [s // x.itemsize for s in x.strides])
 
+#: of any test here
+MOST_THREADS = 8
+
 
 class Runner:
     """A launch bound to its operands. Calling it runs all phases."""
@@ -48,7 +51,8 @@ class Runner:
     ) -> None:
         self.launch, self.ins, self.target = launch, ins, target or jit.host()
         self.outs = outs or [np.empty(o.type.shape, o.type.dtype.np) for o in launch.outs]
-        memory = np.full(launch.scratch + 64, 0xFF, np.uint8)  # scratch memory holds NaN at first
+        scratch = launch.scratch + launch.worker_scratch * MOST_THREADS
+        memory = np.full(scratch + 64, 0xFF, np.uint8)  # scratch memory holds NaN at first
         start = -memory.ctypes.data % 64
         self.memory, self.poll = memory, POLL(poll or (lambda frame, worker: 0))
         self.frame = np.array(

@@ -66,11 +66,12 @@ def set_num_threads(n: int) -> None:
     engine().pool.resize(n)
     for op in OPS.values():
         op.plans.clear()  # work is split anew
+    eager.known.clear()
 
 
-installed.launch = _first_launch
 def _machine() -> Machine:
     return Machine(get_num_threads(), jit.vector_bytes())
 
 
-installed.eager = EagerMode(_machine)
+eager = EagerMode(_machine)
+installed.launch, installed.eager = _first_launch, eager

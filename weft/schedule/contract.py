@@ -132,8 +132,8 @@ def _launch(plan: Plan, out: Layout, heavy: bool) -> Launch:
     phases = [Phase(spec, tasks, _grain(plan, tasks))]
     if spec.shared:
         phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
-    scratch = values["shared"] + at * plan.threads
-    return Launch((out,), tuple(phases), (*values.values(), *tail), scratch, heavy)
+    params = (*values.values(), *tail)
+    return Launch((out,), tuple(phases), params, values["shared"], heavy, worker_scratch=at)
 
 
 def _grain(plan: Plan, tasks: int) -> int:
