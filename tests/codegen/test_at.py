@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from at_lab import compiled, place, run
+from spelled import dtype_of
 
 from weft.codegen import jit
 from weft.codegen.at import lower
@@ -12,7 +13,6 @@ from weft.ops.rules import Flat
 from weft.ops.scalar import const, index, param, select
 from weft.schedule.at import plan_at
 from weft.types import TensorType
-from spelled import dtype_of
 from weft.types.dtype import float32, int64
 
 SHAPES = [(1, 1), (5, 6), (3, 130), (40, 3), (2, 64)]

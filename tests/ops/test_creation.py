@@ -1,4 +1,4 @@
-"""Tensors of data, numbers and ranges: values, dtypes, shared memory, and errors that say what was wrong."""
+"""Tensors of data, numbers and ranges: values, dtypes, shared memory, errors."""
 
 import gc
 import weakref

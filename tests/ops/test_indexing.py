@@ -113,7 +113,7 @@ def test_index_add():
 
 
 def test_writes_happen_in_index_order():
-    """float32 sums in order, whatever the number of threads; of assignments the last one stays, and gets the gradient."""
+    """Sums add up in order for any number of threads; of assignments the last one stays."""
     n, k = 50, 40_000
     i = rng.integers(0, n, k)
     s = (rng.standard_normal(k) * 10.0 ** rng.integers(-3, 4, k)).astype("f4")

@@ -114,6 +114,7 @@ SHAPES = (
     (), (1,), (2,), (3,), (0,), (2, 3), (3, 2), (1, 1), (0, 3), (3, 0), (2, 3, 4), (1, 3, 1),
     (2, 1, 3, 2), (2, 2, 2, 2, 2), (1,) * 9, (37,), (5, 0, 2),
 )  # fmt: skip
+_NUMPY = {d.np for d in DTYPES}
 _DTYPES = (*[wf.float32] * 6, *[wf.int64] * 3, *[wf.bool] * 2, *DTYPES)
 
 
@@ -157,8 +158,8 @@ def laid(rng: random.Random, a: np.ndarray[Any, Any]) -> Any:
 
 def changed(rng: random.Random, x: Any) -> Any:
     """A tensor or array with another shape, dtype or layout; anything else with a flaw."""
-    if isinstance(x, (np.ndarray, np.generic, wf.Tensor)):
-        return _changed_array(rng, np.asarray(x))
+    if isinstance(x, wf.Tensor) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype in _NUMPY):
+        return _changed_array(rng, np.asarray(x)) if x.size < 10_000 else junk(rng)
     if isinstance(x, bool):
         return rng.choice((not x, 0, 1, None, "no", np.bool_(x), 0.0))
     if isinstance(x, int):
@@ -245,7 +246,7 @@ def said(args: Any, kwargs: Any) -> str:
 def _said(x: Any) -> str:
     if isinstance(x, wf.Tensor):
         layout = x.data.layout
-        values = np.asarray(x).tolist() if x.size <= 6 else "…"
+        values = x.tolist() if 0 < x.size <= 6 else "…"
         return f"{layout} {values}{' noted' if x.note is not None else ''}"
     if isinstance(x, np.ndarray):
         return f"np.{x.dtype}{list(x.shape)}"

@@ -275,7 +275,7 @@ def test_dtypes_of_statistics(dtype):
     assert x.mean().dtype is (dtype if dtype.is_float else wf.float32)
     assert x.std(1).dtype is (dtype if dtype.is_float else wf.float32)
     assert x.sum(dtype=wf.float64).dtype is wf.float64 and x.sum(dtype=wf.int8).dtype is wf.int8
-    assert wf.sum(x, dtype="f16").dtype is wf.float16
+    assert wf.sum(x, dtype="float16").dtype is wf.float16
 
 
 def test_sum_with_a_dtype_converts_first():

@@ -1,4 +1,4 @@
-"""x[...] and x[...] = v against NumPy: values, errors, gradients, and that nobody else's value changes."""
+"""x[...] and x[...] = v against NumPy: values, errors, gradients."""
 
 import numpy as np
 import pytest
@@ -45,6 +45,8 @@ def indexed(draw, *, zeros=True):
         elif kind == "mask":
             rank = draw(st.integers(0, min(2, len(shape) - axis)))
             over = shape[axis : axis + rank]
+            if 0 in over and any(e is Ellipsis for e in items):
+                continue  # NumPy lets an empty mask stand for an axis of another size
             bits = draw(
                 st.lists(st.booleans(), min_size=int(np.prod(over)), max_size=int(np.prod(over)))
             )

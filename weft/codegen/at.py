@@ -23,6 +23,9 @@ from weft.ops.scalar import Scalar, walk
 from weft.schedule.at import AtSpec
 from weft.types.dtype import DType, bool_
 
+#: nodes of a rule that is written at three widths
+SIMPLE = 6
+
 Leaf = Callable[[Scalar, list[Value]], Value]
 
 
@@ -103,7 +106,7 @@ class _At:
                 (value,) = emit(t, [levels.root], w, leaf)
                 t.write(self.spec.root.dtype, value, out, i, w)
 
-            t.strip(begin, end, (lanes, 1) if lanes > 1 else (1,), one)
+            t.strip(begin, end, self._widths(lanes, vectors), one)
 
         if lanes == 1:
             return body(False)
@@ -120,6 +123,13 @@ class _At:
         with t.when(t.op("xor", straight, Value("i1", "true"))):
             body(False)
         return None
+
+    def _widths(self, lanes: int, vectors: bool) -> tuple[int, ...]:
+        """Vectors, then single elements. Rows may be short: a simple rule gets a step between."""
+        if lanes == 1:
+            return (1,)
+        short = vectors and lanes >= 8 and len(walk([self.levels.root])) <= SIMPLE
+        return (lanes, lanes // 4, 1) if short else (lanes, 1)
 
     def _computed(self, out: Value, begin: Value, end: Value, lanes: int) -> None:
         """A segment that reads nothing: long rules (random numbers) are written once, the last

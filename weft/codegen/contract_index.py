@@ -1,4 +1,6 @@
-"""Small functions every contraction kernel calls: from a flattened index to offsets, in elements."""
+"""What every contraction kernel is written with: loops, the launch's params, and small functions
+from a flattened index to offsets, in elements.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from weft.codegen.text import Text, Value, Variable, i64
+from weft.schedule.contract_spec import PARAMS, param
 
 MAX_LABELS = 96  # three groups of labels of an operand of at most 32 axes
+NO, YES, ONE = Value("i1", "false"), Value("i1", "true"), Value("i64", "1")
 
 
 def arg(name: str, type_: str = "i64") -> Value:
@@ -16,7 +20,7 @@ def arg(name: str, type_: str = "i64") -> Value:
 
 
 def function(name: str, result: str, **args: str) -> Text:
-    """A function of the module. Not inlined: it is called from several places, and compiled once."""
+    """A function of the module. Not inlined: it is called from several places, compiled once."""
     said = ", ".join(f"{kind} %{name}" for name, kind in args.items())
     return Text(f"internal {result} @{name}({said}) noinline nounwind")
 
@@ -30,24 +34,49 @@ def call(t: Text, result: str, name: str, *args: Value) -> Value:
     return t.let(result, said)
 
 
+def leave(t: Text) -> None:
+    """Return here; what is written next is not reached."""
+    t.emit("ret void")
+    t.label(t.fresh("dead"))
+
+
+# arithmetic
+
+
 def div(t: Text, a: Value, b: Value) -> Value:
     """a / b, neither negative."""
-    if b.name.isdigit():
-        return t.op("udiv", a, b)
-    return call(t, "i64", "divide", a, b)
+    return t.op("udiv", a, b) if b.name.isdigit() else call(t, "i64", "divide", a, b)
 
 
 def rem(t: Text, a: Value, b: Value) -> Value:
-    if b.name.isdigit():
-        return t.op("urem", a, b)
-    return t.sub(a, t.mul(div(t, a, b), b))
+    return t.op("urem", a, b) if b.name.isdigit() else t.sub(a, t.mul(div(t, a, b), b))
 
 
-def divide_function() -> Text:
-    """divide(a, b): LLVM writes much code for a division; once is enough."""
-    t = function("divide", "i64", a="i64", b="i64")
-    t.ret(t.op("udiv", arg("a"), arg("b")))
-    return t
+def equal(t: Text, a: Value, b: int | Value) -> Value:
+    return t.compare("icmp eq", a, i64(b))
+
+
+def fits(t: Text, a: Value, b: int | Value) -> Value:
+    """a <= b."""
+    return t.compare("icmp sle", a, i64(b))
+
+
+def both(t: Text, *conditions: Value) -> Value:
+    out = conditions[0]
+    for c in conditions[1:]:
+        out = t.op("and", out, c)
+    return out
+
+
+def invert(t: Text, condition: Value) -> Value:
+    return t.op("xor", condition, YES)
+
+
+def increase(t: Text, v: Variable, by: Value) -> None:
+    v.set(t.add(v.get(), by))
+
+
+# memory
 
 
 def at(t: Text, pointer: Value, n: int | Value) -> Value:
@@ -60,7 +89,42 @@ def get(t: Text, pointer: Value, n: int | Value) -> Value:
 
 
 def put(t: Text, value: Value, pointer: Value, n: int | Value) -> None:
-    t.store(i64(value), at(t, pointer, n), 8)
+    t.store(value, at(t, pointer, n), 8)
+
+
+class Frame:
+    """The params of a launch, by name."""
+
+    def __init__(self, t: Text) -> None:
+        self.t, self.address = t, arg("frame", "ptr")
+
+    def __getitem__(self, name: str) -> Value:
+        return self.t.word(self.address, param(name))
+
+    def words(self, name: str) -> Value:
+        """The params that another param points to."""
+        return at(self.t, self.address, self.t.add(self[name], PARAMS))
+
+    def group(self, name: str, operand: str) -> tuple[Value, Value, Value]:
+        """How many labels a group has, their sizes, and their strides in "l", "r" or "c"."""
+        t, here = self.t, self.words(f"{name}_at")
+        n = get(t, here, 0)
+        return n, at(t, here, 1), at(t, here, t.add(t.mul(n, 1 + "lrc".index(operand)), 1))
+
+    def part(self, name: str) -> Value:
+        """A part of the worker's scratch memory."""
+        return self.t.at(arg("slice", "ptr"), "i8", self[name])
+
+    def block(self, number: Value, kind: str) -> tuple[Value, Value]:
+        """Where a block of rows ("row") or columns ("col") begins, and its size."""
+        t, size, span = self.t, self[f"{kind}_block"], self[f"{kind}_span"]
+        which = div(t, number, self[f"{kind}_span_blocks"])
+        within = t.sub(number, t.mul(which, self[f"{kind}_span_blocks"]))
+        start = t.mul(within, size)
+        return t.add(t.mul(which, span), start), t.min(size, t.sub(span, start))
+
+
+# loops
 
 
 @dataclass
@@ -68,7 +132,7 @@ class Cursor:
     """Where a loop of uneven steps stands; its body sets `step`."""
 
     now: Value
-    step: Value = Value("i64", "1")
+    step: Value = ONE
 
 
 @contextmanager
@@ -105,8 +169,14 @@ def down(t: Text, n: Value) -> Iterator[Value]:
         yield t.sub(t.sub(n, 1), i)
 
 
-def increase(t: Text, v: Variable, by: Value) -> None:
-    v.set(t.add(v.get(), by))
+# functions
+
+
+def divide_function() -> Text:
+    """divide(a, b): LLVM writes much code for a division; once is enough."""
+    t = function("divide", "i64", a="i64", b="i64")
+    t.ret(t.op("udiv", arg("a"), arg("b")))
+    return t
 
 
 def offset_function() -> Text:
@@ -124,48 +194,53 @@ def offset_function() -> Text:
 
 
 def table_function() -> Text:
-    """table(out, start, count, n, sizes, strides): the offsets of `count` flattened indices from `start`. n >= 1."""
-    t = function("table", "void", out="ptr", start="i64", count="i64", n="i64", sizes="ptr", strides="ptr")
-    out, count, n, sizes, strides = arg("out", "ptr"), arg("count"), arg("n"), arg("sizes", "ptr"), arg("strides", "ptr")
+    """table(out, start, count, n, sizes, strides): the offsets of `count` flattened indices from
+    `start` on; n >= 1.
+    """
+    words = {"start": "i64", "count": "i64", "n": "i64"}
+    t = function("table", "void", out="ptr", **words, sizes="ptr", strides="ptr")
+    out, sizes, strides = (arg(name, "ptr") for name in ("out", "sizes", "strides"))
+    count, last = arg("count"), t.sub(arg("n"), 1)
     counters = t.scratch("i64", MAX_LABELS)
     left, base = t.variable(arg("start")), t.variable(i64(0))
-    with down(t, n) as i:
+    with down(t, arg("n")) as i:
         size = get(t, sizes, i)
         q = div(t, left.get(), size)
         own = t.sub(left.get(), t.mul(q, size))
         put(t, own, counters, i)
         increase(t, base, t.mul(own, get(t, strides, i)))
         left.set(q)
-    last = t.sub(n, 1)
     inner, by = get(t, sizes, last), get(t, strides, last)
     with walk(t, 0, count) as j:
         j.step = t.min(t.sub(inner, get(t, counters, last)), t.sub(count, j.now))
-        offset = t.variable(base.get())
         with t.loop(0, j.step) as i:
-            put(t, offset.get(), out, t.add(j.now, i))
-            increase(t, offset, by)
-        base.set(offset.get())
+            put(t, base.get(), out, t.add(j.now, i))
+            increase(t, base, by)
         put(t, t.add(get(t, counters, last), j.step), counters, last)
-        carry = t.variable(last)
-        with walk(t, 0, i64(1)) as more:  # carry: an odometer
-            c = carry.get()
-            size, stride = get(t, sizes, c), get(t, strides, c)
-            over = t.op("and", t.compare("icmp sge", get(t, counters, c), size), t.compare("icmp sgt", c, i64(0)))
-            more.step = t.select(over, i64(0), i64(1))
-            with t.when(over):
-                put(t, i64(0), counters, c)
-                up = t.sub(c, 1)
+        digit, more = t.variable(last), t.variable(i64(1))
+        with repeat(t, more):  # an odometer: full digits start again and move the next one
+            d = digit.get()
+            size = get(t, sizes, d)
+            full = both(t, fits(t, size, get(t, counters, d)), t.lt(i64(0), d))
+            more.set(t.convert("zext", full, "i64"))
+            with t.when(full):
+                up = t.sub(d, 1)
+                put(t, i64(0), counters, d)
                 put(t, t.add(get(t, counters, up), 1), counters, up)
-                increase(t, base, t.sub(get(t, strides, up), t.mul(size, stride)))
-                carry.set(up)
+                back = t.mul(size, get(t, strides, d))
+                increase(t, base, t.sub(get(t, strides, up), back))
+                digit.set(up)
     t.emit("ret void")
     return t
 
 
 def ranges_function() -> Text:
-    """ranges(start, count, n, sizes, lows, highs): for each label the least and greatest value it takes; count >= 1."""
-    t = function("ranges", "void", start="i64", count="i64", n="i64", sizes="ptr", lows="ptr", highs="ptr")
-    n, sizes, lows, highs = arg("n"), arg("sizes", "ptr"), arg("lows", "ptr"), arg("highs", "ptr")
+    """ranges(start, count, n, sizes, lows, highs): for each label the least and greatest value it
+    takes in `count` flattened indices from `start` on; count >= 1.
+    """
+    words = {"start": "i64", "count": "i64", "n": "i64"}
+    t = function("ranges", "void", **words, sizes="ptr", lows="ptr", highs="ptr")
+    n, sizes, lows, highs = arg("n"), *(arg(name, "ptr") for name in ("sizes", "lows", "highs"))
     last = t.sub(t.add(arg("start"), arg("count")), 1)
     for first, out in ((arg("start"), lows), (last, highs)):
         left = t.variable(first)
@@ -174,10 +249,10 @@ def ranges_function() -> Text:
             q = div(t, left.get(), size)
             put(t, t.sub(left.get(), t.mul(q, size)), out, i)
             left.set(q)
-    fixed = t.variable(Value("i1", "true"))  # every label outside this one takes a single value
+    fixed = t.variable(YES)  # every label outside this one takes a single value
     with t.loop(0, n) as i:
         low, high, before = get(t, lows, i), get(t, highs, i), fixed.get()
-        fixed.set(t.op("and", before, t.compare("icmp eq", low, high)))
+        fixed.set(both(t, before, equal(t, low, high)))
         put(t, t.select(before, low, i64(0)), lows, i)
         put(t, t.select(before, high, t.sub(get(t, sizes, i), 1)), highs, i)
     t.emit("ret void")

@@ -1,112 +1,140 @@
-"""Padded copies: the part of an operand that a block needs, with the zeros that its windows see, so that all that follows
-reads plain strides and checks no border.
+"""Padded copies: the part of an operand that a block needs, with the zeros that its windows see, so
+that all that follows reads plain strides and checks no border.
 """
 
 from __future__ import annotations
 
-from weft.codegen.contract_index import MAX_LABELS, arg, div, down, function, get, increase, put, repeat
+from weft.codegen.contract_index import (
+    MAX_LABELS,
+    YES,
+    arg,
+    both,
+    div,
+    down,
+    equal,
+    fits,
+    function,
+    get,
+    increase,
+    invert,
+    put,
+    repeat,
+)
 from weft.codegen.contract_pack import Packing, low_bits, masked
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
 
 
-def _field(t: Text, axes: Value, axis: Value, name: str) -> Value:
-    return get(t, axes, t.add(t.mul(axis, len(AXIS)), AXIS.index(name)))
-
-
 def slab_function(spec: ContractSpec) -> Text:
-    """slab(out, source, n, axes, lows, highs, strides): copy the box in which labels run from `lows` to `highs`; sets each
-    label's stride within the copy, and gives where the element of labels all 0 would lie, in elements from `out`.
+    """slab(out, source, n, axes, lows, highs, strides): copy the box in which labels run from
+    `lows` to `highs`. Sets each label's stride within the copy and gives where the element of
+    labels all 0 would lie, in elements from `out`. There are at least two axes.
     """
-    pointers = {name: "ptr" for name in ("axes", "lows", "highs", "strides")}
+    pointers = dict.fromkeys(("axes", "lows", "highs", "strides"), "ptr")
     t = function("slab", "i64", out="ptr", source="ptr", n="i64", **pointers)
-    n, axes, strides = arg("n"), arg("axes", "ptr"), arg("strides", "ptr")
-    lanes = spec.lanes
+    n, strides = arg("n"), arg("strides", "ptr")
     begins, lengths, counters = (t.scratch("i64", 32) for _ in range(3))
     with t.loop(0, MAX_LABELS) as i:
         put(t, i64(0), strides, i)
     size, origin = t.variable(i64(1)), t.variable(i64(0))
     with down(t, n) as a:
-        pad = _field(t, axes, a, "pad")
-        low, high = t.variable(t.sub(i64(0), pad)), t.variable(t.sub(i64(0), pad))
-        for label, by in (("p", "p_by"), ("q", "q_by")):
-            which, factor = _field(t, axes, a, label), _field(t, axes, a, by)
-            with t.when(t.compare("icmp sge", which, i64(0))):
-                ends = [t.mul(factor, get(t, arg(e, "ptr"), which)) for e in ("lows", "highs")]
-                increase(t, low, t.min(ends[0], ends[1]))
-                increase(t, high, t.select(t.lt(ends[0], ends[1]), ends[1], ends[0]))
-                put(t, t.add(get(t, strides, which), t.mul(factor, size.get())), strides, which)
-        put(t, low.get(), begins, a)
-        put(t, i64(0), counters, a)
+        pad = t.sub(i64(0), _field(t, a, "pad"))
+        low, high = t.variable(pad), t.variable(pad)
+        for label in ("p", "q"):
+            which, by = _field(t, a, label), _field(t, a, f"{label}_by")
+            with t.when(fits(t, i64(0), which)):
+                ends = [t.mul(by, get(t, arg(e, "ptr"), which)) for e in ("lows", "highs")]
+                increase(t, low, t.min(*ends))
+                increase(t, high, t.select(t.lt(*ends), ends[1], ends[0]))
+                put(t, t.add(get(t, strides, which), t.mul(by, size.get())), strides, which)
         length = t.add(t.sub(high.get(), low.get()), 1)
+        put(t, low.get(), begins, a)
         put(t, length, lengths, a)
-        inner = t.compare("icmp eq", t.add(a, 1), n)
-        length = t.select(inner, t.op("and", t.add(length, lanes - 1), i64(-lanes)), length)  # rows begin where vectors do
-        increase(t, origin, t.mul(t.sub(t.sub(i64(0), pad), low.get()), size.get()))
-        size.set(t.mul(size.get(), length))
+        put(t, i64(0), counters, a)
+        increase(t, origin, t.mul(t.sub(pad, low.get()), size.get()))
+        inner = equal(t, t.add(a, 1), n)
+        size.set(t.mul(size.get(), t.select(inner, _pitch(t, spec, length), length)))
     _copy(t, spec, begins, lengths, counters)
     t.ret(origin.get())
     return t
 
 
+def _field(t: Text, axis: Value, name: str) -> Value:
+    return get(t, arg("axes", "ptr"), t.add(t.mul(axis, len(AXIS)), AXIS.index(name)))
+
+
+def _pitch(t: Text, spec: ContractSpec, length: Value) -> Value:
+    """Rows of a copy begin where vectors do."""
+    return t.op("and", t.add(length, spec.lanes - 1), i64(-spec.lanes))
+
+
 def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: Value) -> None:
-    """Plane by plane of the last two axes, row by row along the last; there are at least two."""
-    n, axes = arg("n"), arg("axes", "ptr")
+    """Plane by plane of the last two axes, row by row along the last."""
     p = Packing(spec)
-    last, high = t.sub(n, 1), t.sub(n, 2)
-    length, rows, begin = get(t, lengths, last), get(t, lengths, high), get(t, begins, last)
-    pitch = t.op("and", t.add(length, spec.lanes - 1), i64(-spec.lanes))
-    size, stride, step = (_field(t, axes, last, f) for f in ("size", "stride", "step"))
-    up, up_size, up_stride, up_step = get(t, begins, high), *(_field(t, axes, high, f) for f in ("size", "stride", "step"))
+    last, high = t.sub(arg("n"), 1), t.sub(arg("n"), 2)
+    fields = ("size", "stride", "step")
+    length, begin, (size, stride, step) = (
+        get(t, lengths, last),
+        get(t, begins, last),
+        [_field(t, last, f) for f in fields],
+    )
+    rows, up, (up_size, up_stride, up_step) = (
+        get(t, lengths, high),
+        get(t, begins, high),
+        [_field(t, high, f) for f in fields],
+    )
     out, more = t.variable(arg("out", "ptr")), t.variable(i64(1))
     with repeat(t, more):
-        offset, inside = t.variable(i64(0)), t.variable(Value("i1", "true"))
+        offset, inside = t.variable(i64(0)), t.variable(YES)
         with t.loop(0, high) as a:
             u = t.add(get(t, begins, a), get(t, counters, a))
-            at, ok = _element(t, u, _field(t, axes, a, "size"), _field(t, axes, a, "step"))
-            inside.set(t.op("and", inside.get(), ok))
-            increase(t, offset, t.mul(at, _field(t, axes, a, "stride")))
+            at, ok = _element(t, u, _field(t, a, "size"), _field(t, a, "step"))
+            inside.set(both(t, inside.get(), ok))
+            increase(t, offset, t.mul(at, _field(t, a, "stride")))
         plane, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
         with t.loop(0, rows) as i:
             at, ok = _element(t, t.add(up, i), up_size, up_step)
-            extent = t.select(t.op("and", some, ok), size, i64(0))
+            there = t.select(both(t, some, ok), size, i64(0))
             row = p.element_at(t, plane, t.mul(at, up_stride))
             if masked(spec) and "any" not in (spec.slab_l, spec.slab_r):
-                _dense_row(t, p, out.get(), row, begin, length, extent)
+                _dense_row(t, p, out.get(), row, begin, length, there)
             else:
-                _sparse_row(t, p, out.get(), row, begin, length, extent, stride, step)
-            out.set(p.element_at(t, out.get(), pitch))
+                _sparse_row(t, p, out.get(), row, begin, length, there, stride, step)
+            out.set(p.element_at(t, out.get(), _pitch(t, spec, length)))
         _count_up(t, high, lengths, counters, more)
 
 
 def _element(t: Text, u: Value, size: Value, step: Value) -> tuple[Value, Value]:
-    """Which element coordinate u reads, and whether there is one."""
+    """Which element coordinate `u` reads, and whether there is one."""
     at = t.variable(u)
     with t.when(t.compare("icmp ne", step, i64(1))):
         at.set(div(t, u, step))
-    exact = t.compare("icmp eq", t.mul(at.get(), step), u)
-    there = t.op("and", t.compare("icmp sge", u, i64(0)), t.lt(at.get(), size))
-    return at.get(), t.op("and", exact, there)
+    exact = equal(t, t.mul(at.get(), step), u)
+    return at.get(), both(t, fits(t, i64(0), u), t.lt(at.get(), size), exact)
 
 
-def _dense_row(t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value) -> None:
+def _dense_row(
+    t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value
+) -> None:
     """Whole vectors, with zeros where nothing is."""
     with t.loop(0, length, p.lanes) as i:
         u = t.add(begin, i)  # the coordinate of the first lane
         here, to = p.element_at(t, row, u), p.element_at(t, out, i)
         skip, stop = t.sub(i64(0), u), t.sub(size, u)
-        inside = t.op("and", t.compare("icmp sle", skip, i64(0)), t.compare("icmp sge", stop, i64(p.lanes)))
+        inside = both(t, fits(t, skip, 0), fits(t, i64(p.lanes), stop))
         with t.when(inside):
             t.store(t.load(p.elements, here, p.align), to, p.align)
-        with t.when(t.op("xor", inside, Value("i1", "true"))):
+        with t.when(invert(t, inside)):
             bits = t.op("shl", i64(-1), _clamp(t, skip, p.lanes))
             bits = t.op("and", low_bits(t, _clamp(t, stop, p.lanes)), bits)
-            t.store(p.raw_run(t, here, bits), to, p.align)
+            t.store(p.some(t, here, bits), to, p.align)
 
 
 def _sparse_row(
-    t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value, stride: Value, step: Value
-) -> None:
+    t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value,
+    stride: Value, step: Value,
+) -> None:  # fmt: skip
+    """Element by element."""
     with t.loop(0, length) as i:
         at, ok = _element(t, t.add(begin, i), size, step)
         x = t.variable(Value(p.element, "0.0" if p.element in ("float", "double") else "0"))
@@ -116,11 +144,11 @@ def _sparse_row(
 
 
 def _count_up(t: Text, n: Value, lengths: Value, counters: Value, more: Variable) -> None:
-    """The next combination of `n` counters; sets `more` to 0 after the last."""
+    """The next combination of `n` counters; `more` is 0 after the last."""
     carry = t.variable(i64(1))
     with down(t, n) as a:
         now = t.add(get(t, counters, a), carry.get())
-        over = t.compare("icmp eq", now, get(t, lengths, a))
+        over = equal(t, now, get(t, lengths, a))
         put(t, t.select(over, i64(0), now), counters, a)
         carry.set(t.select(over, carry.get(), i64(0)))
     more.set(t.sub(i64(1), carry.get()))

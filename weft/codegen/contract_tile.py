@@ -1,16 +1,16 @@
 """The micro-kernel: a tile of the result in registers, one step of the sum at a time.
 
-    for k: for row: for vector: acc[row, vector] = fma(broadcast l[row, k], r[k, vector], acc[row, vector])
+    for k: for row: for vector: sum[row, vector] = fma(l[row, k], r[k, vector], sum[row, vector])
 
-Both operands are read with run-time strides, so that packed panels and operands in place are one code. Each accumulator lane
-is one chain of fma, which is why the shape of the tile never shows in the result.
+Both operands are read with run-time strides, so that packed panels and operands in place are one
+code. Each lane is one chain of fma, which is why the shape of the tile never shows in the result.
 """
 
 from __future__ import annotations
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import arg, function
-from weft.codegen.text import Text, Value, vector
+from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
 
 
@@ -19,48 +19,51 @@ def tile_name(rows: int, vectors: int) -> str:
 
 
 def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
-    """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus the products, to c. Strides
-    in bytes."""
-    t = function(
-        tile_name(rows, vectors), "void", steps="i64", l="ptr noalias", l_row="i64", l_step="i64", r="ptr noalias",
-        r_step="i64", first="ptr", first_row="i64", c="ptr", c_row="i64",
-    )  # fmt: skip
+    """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
+    the products, to c. Strides in bytes.
+    """
+    l = {"l": "ptr noalias", "l_row": "i64", "l_step": "i64"}
+    r = {"r": "ptr noalias", "r_step": "i64"}
+    ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
+    t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
     acc = accumulator(spec.dtype)
-    align, v = acc.itemsize, vector(verbs.register(acc), spec.lanes)
+    align, one, many = acc.itemsize, verbs.register(acc), vector(verbs.register(acc), spec.lanes)
 
-    def down(p: Value, by: Value) -> list[Value]:
-        """The rows' addresses. In a chain, which takes one register."""
-        out = [p]
+    def down(name: str, row: Value | None = None) -> list[Value]:
+        """The rows' addresses, in a chain, which takes one register."""
+        out = [row or arg(name, "ptr")]
         for _ in range(rows - 1):
-            out.append(t.at(out[-1], "i8", by))
+            out.append(t.at(out[-1], "i8", arg(f"{name}_row")))
         return out
 
-    def cells(p: Value, by: Value) -> list[Value]:
-        return [t.at(row, "i8", j * spec.tile.vector) if j else row for row in down(p, by) for j in range(vectors)]
+    def across(row: Value) -> list[Value]:
+        return [t.at(row, "i8", j * spec.tile.vector) if j else row for j in range(vectors)]
 
     def phi(type_: str, name: str, start: Value) -> Value:
         t.emit(f"%{name} = phi {type_} [ {start.name}, %entry ], [ %{name}.next, %body ]")
         return Value(type_, f"%{name}")
 
-    starts = [t.load(v, p, align) for p in cells(arg("first", "ptr"), arg("first_row"))]
-    t.branch(t.lt(Value("i64", "0"), arg("steps")), "body", "done")
+    starts = [t.load(many, p, align) for row in down("first") for p in across(row)]
+    t.branch(t.lt(i64(0), arg("steps")), "body", "done")
     t.label("body")
     left = phi("i64", "left", arg("steps"))
-    l, r = phi("ptr", "lp", arg("l", "ptr")), phi("ptr", "rp", arg("r", "ptr"))
-    sums = [phi(v, f"sum{n}", x) for n, x in enumerate(starts)]
-    rs = [t.load(v, t.at(r, "i8", j * spec.tile.vector), align) for j in range(vectors)]
-    for i, row in enumerate(down(l, arg("l_row"))):
-        one = t.splat(t.load(verbs.register(acc), row, align), spec.lanes)
-        for j in range(vectors):
-            n = i * vectors + j
-            t.emit(f"%sum{n}.next = {multiply_add(t, one, rs[j], sums[n])}")
-    t.emit(f"%lp.next = getelementptr i8, {l}, {arg('l_step')}")
-    t.emit(f"%rp.next = getelementptr i8, {r}, {arg('r_step')}")
+    l_at, r_at = phi("ptr", "l_at", arg("l", "ptr")), phi("ptr", "r_at", arg("r", "ptr"))
+    sums = [phi(many, f"sum{n}", x) for n, x in enumerate(starts)]
+    rs = [t.load(many, p, align) for p in across(r_at)]
+    for i, row in enumerate(down("l", l_at)):
+        x = t.splat(t.load(one, row, align), spec.lanes)
+        for n, y in enumerate(rs, i * vectors):
+            t.emit(f"%sum{n}.next = {multiply_add(t, x, y, sums[n])}")
+    t.emit(f"%l_at.next = getelementptr i8, {l_at}, {arg('l_step')}")
+    t.emit(f"%r_at.next = getelementptr i8, {r_at}, {arg('r_step')}")
     t.emit(f"%left.next = sub {left}, 1")
-    t.branch(t.compare("icmp ne", Value("i64", "%left.next"), Value("i64", "0")), "body", "done")
+    t.branch(t.compare("icmp ne", Value("i64", "%left.next"), i64(0)), "body", "done")
     t.label("done")
-    ends = [t.let(v, f"phi {v} [ {x.name}, %entry ], [ %sum{n}.next, %body ]") for n, x in enumerate(starts)]
-    for x, p in zip(ends, cells(arg("c", "ptr"), arg("c_row")), strict=True):
+    results = [
+        t.let(many, f"phi {many} [ {x.name}, %entry ], [ %sum{n}.next, %body ]")
+        for n, x in enumerate(starts)
+    ]
+    for x, p in zip(results, (p for row in down("c") for p in across(row)), strict=True):
         t.store(x, p, align)
     t.emit("ret void")
     return t
@@ -68,11 +71,9 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
 
 def multiply_add(t: Text, a: Value, b: Value, c: Value) -> str:
     """The instruction a * b + c: fused for floats, wrapping for integers."""
-    if a.type.strip("<>").split(" x ")[-1][0] == "i":
-        product = t.op("mul", a, b)
-        return f"add {product}, {c.name}"
-    name = "llvm.fma." + ("" if " x " not in a.type else "v" + a.type[1:].split(" ", 1)[0]) + (
-        "f64" if "double" in a.type else "f32"
-    )
+    element, lanes = element_of(a.type), lanes_of(a.type)
+    if element not in ("float", "double"):
+        return f"add {t.op('mul', a, b)}, {c.name}"
+    name = f"llvm.fma.v{lanes}" + {"float": "f32", "double": "f64"}[element]
     t.declares.setdefault(name, f"declare {a.type} @{name}({a.type}, {a.type}, {a.type})")
     return f"call {a.type} @{name}({a}, {b}, {c})"

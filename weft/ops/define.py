@@ -6,12 +6,15 @@ eager (a plan for these layouts is looked up, or made by the `Eager` mode that t
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.buffer import Buffer
+from weft.errors import DTypeError, WeftError
 from weft.ir import Node, user_location
+from weft.ops import attributes
 from weft.types import TensorType
 
 Weak = type  # the class of a Python scalar operand: float, int or bool
@@ -151,6 +154,22 @@ def types_of(xs: tuple[Any, ...]) -> tuple[Type, ...]:
     return tuple(x.type if isinstance(x, Value) else x.__class__ for x in xs)
 
 
+def inferred(op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> Types:
+    """The type of a call's result, or an error that names the op: this is where calls are checked.
+
+    A type rule that meets another number of operands or attributes than it has, or a Python number where it reads a
+    tensor's shape, fails as Python fails; here that is given a name.
+    """
+    attributes.check(op.name, attrs)
+    try:
+        return op.infer(*types, **attrs)
+    except WeftError:
+        raise
+    except (TypeError, AttributeError) as e:
+        expected = f"operands and attributes as in {op.name}{inspect.signature(op.body or op.infer)}"
+        raise DTypeError(op.name, expected=expected, got=str(Call(op, types, attrs))) from e
+
+
 # symbolic mode
 
 constant = register(Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made."))
@@ -163,18 +182,18 @@ result = register(
 def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """The call as a node (or, for several results, a node and its picks), noted on the tape like any other."""
     operand_types = types_of(xs)
-    inferred = op.infer(*operand_types, **attrs)
-    call = Call(op, operand_types, attrs, inferred)
-    types = inferred if isinstance(inferred, tuple) else (inferred,)
+    out = inferred(op, operand_types, attrs)
+    call = Call(op, operand_types, attrs, out)
+    types = out if isinstance(out, tuple) else (out,)
     loc = user_location()
     inputs = tuple(as_node(x) for x in xs)
     node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
     nodes = [node]
-    if isinstance(inferred, tuple):
+    if isinstance(out, tuple):
         nodes = [Node(result, (node,), (("position", i), ("type", t)), t, loc) for i, t in enumerate(types)]
     outs = tuple(installed.tensor(n) for n in nodes)
     installed.note(call, xs, outs)
-    return outs if isinstance(inferred, tuple) else outs[0]
+    return outs if isinstance(out, tuple) else outs[0]
 
 
 def as_node(x: Any) -> Node:

@@ -73,7 +73,11 @@ def elementwise(
     if bools:
         domain = "any"
 
+    arity = len(inspect.signature(rule).parameters)
+
     def infer(*types: Type) -> TensorType:
+        if len(types) != arity:
+            raise DTypeError(name, expected=f"{arity} operands", got=str(len(types)))
         dtype = common_dtype(name, types, domain)
         return TensorType(broadcast_shapes(*shapes(types), place=name), gives or dtype)
 
@@ -101,7 +105,7 @@ def elementwise(
             vjp=vjp if differentiable else None,
             onnx=onnx,
             reference=reference or getattr(np, name, None),
-            samples=pointwise(len(inspect.signature(rule).parameters), DOMAINS[domain][0], *spans),
+            samples=pointwise(arity, DOMAINS[domain][0], *spans),
             doc=doc,
         )
     )

@@ -78,9 +78,11 @@ def _windows(
         flat = (flat[:, None, :, None] * n + a[None, :, None, :]).reshape(len(flat) * len(a), -1)
         ok = (a >= 0) & (a < n)
         inside = (inside[:, None, :, None] & ok[None, :, None, :]).reshape(len(flat), -1)
-    planes = x.reshape(*lead, -1)
+    planes = x.reshape(*lead, math.prod(x.shape[x.ndim - rank :]))
     out = np.where(inside, planes[..., np.where(inside, flat, 0)], np.asarray(fill, x.dtype))
-    return out.reshape(*lead, *sizes, -1), np.where(inside, flat, -1).reshape(*sizes, -1)
+    taps = math.prod(kernel)
+    places = np.where(inside, flat, -1).reshape(*sizes, taps)
+    return out.reshape(*lead, *sizes, taps), places
 
 
 def _samples() -> Iterator[Sample]:
@@ -161,13 +163,12 @@ def _spread_reference(g: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes
     rank = len(kernel)
     lead, places = g.shape[: g.ndim - rank], g.shape[g.ndim - rank :]
     blank = np.zeros(sizes, g.dtype)
-    where = _windows(blank, kernel, stride, offset, (1,) * rank, places, 0)[1].reshape(
-        math.prod(places), -1
-    )
+    where = _windows(blank, kernel, stride, offset, (1,) * rank, places, 0)[1]
+    where = where.reshape(math.prod(places), math.prod(kernel))
     out = np.zeros((math.prod(lead), math.prod(sizes) + 1), g.dtype)
     for k, at in enumerate(where):
         place: Any = (slice(None), at)
-        np.add.at(out, place, g.reshape(math.prod(lead), -1)[:, k, None])
+        np.add.at(out, place, g.reshape(math.prod(lead), len(where))[:, k, None])
     return out[:, :-1].reshape(*lead, *sizes)
 
 

@@ -13,7 +13,7 @@ from weft.autodiff.custom import run_noted
 from weft.autodiff.mode import no_grad
 from weft.autodiff.tape import note
 from weft.errors import DTypeError
-from weft.ops.define import Call, Op, Value, installed, types_of
+from weft.ops.define import Call, Op, Value, inferred, installed, types_of
 from weft.ops.elementwise import copy
 from weft.runtime import kernels
 from weft.runtime.plan import kind_of, make_plan
@@ -40,7 +40,7 @@ class EagerMode:
         if known is not None:
             return self.run_several(known, xs) if known else self.unfused(op, xs, attrs)
         types = types_of(xs)
-        out = op.infer(*types, **attrs)
+        out = inferred(op, types, attrs)
         if op.dense and not all(is_dense(x) for x in xs):
             return op(*(dense(x) for x in xs), **attrs)
         layouts = tuple(x.data.layout if isinstance(x, Value) else None for x in xs)

@@ -1,148 +1,149 @@
-"""Contractions: which operand is broadcast and which is read in vectors, what is packed, how the result is cut into tasks.
+"""Contractions: which operand is broadcast and which is read in vectors, what is packed, how the
+result is cut into tasks.
 
-None of these choices changes a bit: `weft.ops.contraction` states the order of each sum.
+`weft.ops.contraction` says what is computed, docs/numerics.md in which order. Nothing chosen here
+changes a bit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weft.buffer import Layout
 from weft.ops.contraction import Contraction
-from weft.schedule.contract_blocks import Blocks, Cut, choose, up
+from weft.schedule.contract_blocks import Blocks, choose, up
 from weft.schedule.contract_labels import Group, Operand, Problem, resolve
-from weft.schedule.contract_spec import AXIS, HEADER, SQUARE, WIDE, ContractSpec, accumulator
+from weft.schedule.contract_spec import HEADER, SQUARE, WIDE, ContractSpec, accumulator
 from weft.schedule.launch import Launch, Phase
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
 #: products up to which r is read in place: packing would not pay
 SMALL = 1 << 15
-#: rows of l this many bytes apart, or a multiple of it, fall in the same few places of a first-level cache
+#: rows of l so many bytes apart, or a multiple, fall in the same few places of a first-level cache
 CLASH = 4096
 
 
-@dataclass
-class Plan:
-    """What the params say, before they are laid out."""
-
-    problem: Problem
-    spec: ContractSpec
-    blocks: Blocks
-    threads: int
-
-
 def plan_contract(a: Layout, b: Layout, c: Contraction, threads: int, vector: int = 64) -> Launch:
-    """The launch of `c` on operands of these layouts. `vector` is the width of the machine's registers, in bytes."""
-    problem, out = resolve(a, b, c)
+    """The launch of `c` on operands of these layouts; `vector` is the bytes of a register.
+
+    The result is dense, its axes in the order of `c.out`.
+    """
+    p, out = resolve(a, b, c)
     if not out.type.size:
         return Launch((out,))
-    p = problem
     heavy = p.batch.size * p.rows.size * p.cols.size * p.steps > HEAVY
-    return _launch(_plan(problem, threads if heavy else 1, vector), out, heavy)
-
-
-def _plan(p: Problem, threads: int, vector: int) -> Plan:
-    dtype = p.dtype
-    wide_enough = accumulator(dtype) is dtype
-    square = SQUARE[vector]
-    few = p.rows.size <= WIDE[vector].heights[0]
-    small = p.rows.size * p.cols.size * p.steps <= SMALL
-    l_flat = wide_enough and not p.l.windowed and p.rows.flat("l") and p.depth.flat("l")
-    r_flat = (
-        wide_enough and not p.r.windowed and p.cols.flat("r") and p.depth.flat("r")
-        and (p.cols.strides("r")[-1] == 1 or p.cols.size == 1)
-    )  # fmt: skip
-    r = "place" if r_flat and (few or small or p.rows.size <= square.heights[0]) else _packing(p.cols, p.depth, p.r, "r")
-    tile = WIDE[vector] if few and r == "place" else square
-    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
-    clash = l_flat and p.rows.size > 4 and p.steps > 64 and p.rows.strides("l")[-1] * dtype.itemsize % CLASH == 0
-    if not l_flat or (clash and p.cols.size > spec.panel):
-        spec = replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.copying)
+    if not heavy:
+        threads = 1
+    spec = _spec(p, vector)
     blocks = choose(p, spec, threads)
-    return Plan(p, replace(spec, shared=blocks.shared), blocks, threads)
+    return _launch(p, replace(spec, shared=blocks.shared), blocks, threads, out, heavy)
+
+
+def _spec(p: Problem, vector: int) -> ContractSpec:
+    """How the operands come to the tile, and which tile."""
+    dtype, square, wide = p.dtype, SQUARE[vector], WIDE[vector]
+    in_place = accumulator(dtype) is dtype and p.depth.flat("l") and p.depth.flat("r")
+    l_flat = in_place and not p.l.windowed and p.rows.flat("l")
+    r_flat = in_place and not p.r.windowed and p.cols.flat("r") and p.cols.strides("r")[-1] == 1
+    few = p.rows.size <= square.heights[0]
+    small = p.rows.size * p.cols.size * p.steps <= SMALL
+    r = "place" if r_flat and (few or small) else _packing(p.cols, p.depth, p.r, "r")
+    tile = wide if r == "place" and p.rows.size <= wide.heights[0] else square
+    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
+    apart = p.rows.strides("l")[-1] * dtype.itemsize
+    clash = apart % CLASH == 0 and p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
+    if l_flat and not clash:
+        return spec
+    return replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.copying)
 
 
 def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
     """Along which axis an operand is read in vectors."""
-    step, run = operand.lane_step(lanes, side), lanes.sizes[-1]
-    deep = operand.depth_step(depth, side) == 1
+    step, run = operand.step(lanes, side), lanes.sizes[-1]
+    deep = operand.step(depth, side) == 1
     if step in (1, 2) and (run >= 8 or not deep or depth.sizes[-1] < run):
         return "near" if step == 1 else "even"
     return "depth" if deep else "any"
 
 
-def _shared_bytes(p: Problem, spec: ContractSpec, cols: Cut) -> int:
-    panels = cols.blocks * -(-cols.block // spec.panel)
-    return p.batch.size * panels * p.steps * spec.panel * accumulator(spec.dtype).itemsize
-
-
-def _launch(plan: Plan, out: Layout, heavy: bool) -> Launch:
-    p, spec = plan.problem, plan.spec
-    m, n, k = p.rows.size, p.cols.size, p.steps
-    wide, item = accumulator(spec.dtype).itemsize, spec.dtype.itemsize
-    rows, cols, depth = plan.blocks.rows, plan.blocks.cols, plan.blocks.depth
-    depth_blocks = max(1, -(-k // depth))
+def _launch(
+    p: Problem, spec: ContractSpec, blocks: Blocks, threads: int, out: Layout, heavy: bool
+) -> Launch:
+    rows, cols, depth = blocks.rows, blocks.cols, blocks.depth
+    depth_blocks = max(1, -(-p.steps // depth))
     tasks = p.batch.size * rows.blocks * cols.blocks
-    values = dict.fromkeys(HEADER, 0)
-    values |= {
-        "l_word": p.l.word, "r_word": p.r.word, "rows": m, "cols": n, "depth": k,
-        "row_block": rows.block, "col_block": cols.block, "depth_block": depth,
-        "row_blocks": rows.blocks, "col_blocks": cols.blocks, "depth_blocks": depth_blocks,
-        "row_span": rows.span, "col_span": cols.span,
-        "row_span_blocks": rows.span_blocks, "col_span_blocks": cols.span_blocks,
-        "shared": up(_shared_bytes(p, spec, cols), 64) if spec.shared else 0,
-        "l_row": p.rows.strides("l")[-1] * item, "l_depth": p.depth.strides("l")[-1] * item,
+    work = rows.block * cols.block * max(p.steps, 1)  # products of a task
+    shared = cols.blocks * up(cols.block, spec.panel) * p.batch.size * p.steps * spec.wide
+    item = spec.dtype.itemsize
+    values = dict.fromkeys(HEADER, 0) | {
+        "l_word": p.l.word,
+        "r_word": p.r.word,
+        "rows": p.rows.size,
+        "cols": p.cols.size,
+        "depth": p.steps,
+        "row_block": rows.block,
+        "col_block": cols.block,
+        "depth_block": depth,
+        "row_blocks": rows.blocks,
+        "col_blocks": cols.blocks,
+        "depth_blocks": depth_blocks,
+        "row_span": rows.span,
+        "col_span": cols.span,
+        "row_span_blocks": rows.span_blocks,
+        "col_span_blocks": cols.span_blocks,
+        "shared": up(shared, 64) if spec.shared else 0,
+        "l_row": p.rows.strides("l")[-1] * item,
+        "l_depth": p.depth.strides("l")[-1] * item,
         "r_depth": p.depth.strides("r")[-1] * item,
-        "l_run": p.rows.sizes[-1], "r_run": p.cols.sizes[-1],
-        "l_depth_run": p.depth.sizes[-1], "r_depth_run": p.depth.sizes[-1],
-        "c_flat": int(p.rows.flat("c")), "c_row": p.rows.strides("c")[-1] * item,
-        "poll": _poll(plan) if depth_blocks > 1 else 0,
-    }  # fmt: skip
-    vectors, lanes = -(-cols.block // spec.lanes) + 1, spec.lanes
-    tile = spec.tile.heights[0] * spec.panel * wide
-    tiles_high = rows.block // spec.tile.heights[0] + len(spec.tile.heights)
-    tiles_wide = cols.block // spec.panel + sum(spec.tile.widths)
-    panels = -(-cols.block // spec.panel) if spec.r != "place" else 1
-    slots = 1 if depth_blocks == 1 else tiles_high * tiles_wide
-    room = {
-        "rows_l": 8 * (rows.block + lanes), "rows_c": 8 * (rows.block + lanes),
-        "cols_r": 8 * vectors * lanes, "cols_c": 8 * vectors * lanes,
-        "depth_l": 8 * depth, "depth_r": 8 * depth,
-        "packed_l": depth * up(spec.tile.heights[0], lanes) * wide if spec.l != "place" else 0,
-        "packed_r": 0 if spec.shared else panels * depth * spec.panel * wide,
-        "partial": slots * tile,
-        "slab_l": p.l.slab(p.batch, p.rows, rows.block, p.depth, depth) * item + 64,
-        "slab_r": p.r.slab(p.batch, p.cols, cols.block, p.depth, depth) * item + 64,
-    }  # fmt: skip
-    at = 64
-    for name, size in room.items():
+        "l_run": p.rows.sizes[-1],
+        "r_run": p.cols.sizes[-1],
+        "l_depth_run": p.depth.sizes[-1],
+        "r_depth_run": p.depth.sizes[-1],
+        "c_flat": int(p.rows.flat("c")),
+        "c_row": p.rows.strides("c")[-1] * item,
+        # about every millisecond; a step of depth takes its time even for a single element
+        "poll": max(1, (1 << 25) // max(work // depth_blocks, 64 * depth)),
+    }
+    at = 0
+    for name, size in _room(p, spec, blocks).items():
         values[name] = at
         at = up(at + size, 64)
     values["slice"] = at
     tail: list[int] = []
-    for name, group in (("batch", p.batch), ("rows", p.rows), ("cols", p.cols), ("depth", p.depth)):
+    for name, group in zip(("batch", "rows", "cols", "depth"), p.groups, strict=True):
         values[f"{name}_at"] = len(HEADER) + len(tail)
-        tail += [len(group.sizes), *group.sizes, *(s for operand in "lrc" for s in group.strides(operand))]
-    for side, operand, lanes_ in (("l", p.l, p.rows), ("r", p.r, p.cols)):
+        strides = (s for operand in "lrc" for s in group.strides(operand))
+        tail += [len(group.sizes), *group.sizes, *strides]
+    for side, operand, lanes in (("l", p.l, p.rows), ("r", p.r, p.cols)):
         values[f"axes_{side}_at"] = len(HEADER) + len(tail)
-        axes = operand.axes((p.batch, lanes_, p.depth))
-        assert all(len(x) == len(AXIS) for x in axes)
+        axes = operand.axes((p.batch, lanes, p.depth))
         tail += [len(axes), *(v for x in axes for v in x)]
-    phases = [Phase(spec, tasks, _grain(plan, tasks))]
+    grain = max(1, min((1 << 18) // work, tasks // (4 * threads)))
+    phases = [Phase(spec, tasks, grain)]
     if spec.shared:
         phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
     params = (*values.values(), *tail)
     return Launch((out,), tuple(phases), params, values["shared"], heavy, worker_scratch=at)
 
 
-def _grain(plan: Plan, tasks: int) -> int:
-    """Tasks claimed at a time: enough to be worth it, few enough to share."""
-    work = plan.blocks.rows.block * plan.blocks.cols.block * max(plan.problem.steps, 1)
-    return max(1, min((1 << 18) // max(work, 1), tasks // (4 * plan.threads)))
-
-
-def _poll(plan: Plan) -> int:
-    """Depth blocks that take about a millisecond."""
-    b = plan.blocks
-    return max(1, (1 << 25) // (b.depth * max(b.rows.block * b.cols.block, 64)))
+def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
+    """Bytes of each part of a worker's scratch memory."""
+    rows, cols, depth, lanes = blocks.rows.block, blocks.cols.block, blocks.depth, spec.lanes
+    heights, widths = spec.tile.heights, spec.tile.widths
+    # blocks of depth but the last leave a result where it cannot be finished: one for each tile
+    tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
+    panels = 1 if spec.r == "place" else -(-cols // spec.panel)
+    return {
+        "rows_l": 8 * (rows + lanes),
+        "rows_c": 8 * rows,
+        "cols_r": 8 * (cols + lanes),
+        "cols_c": 8 * cols,
+        "depth_l": 8 * depth,
+        "depth_r": 8 * depth,
+        "packed_l": 0 if spec.l == "place" else depth * spec.l_panel * spec.wide,
+        "packed_r": 0 if spec.shared else panels * depth * spec.panel * spec.wide,
+        "partial": (1 if depth >= p.steps else tiles) * heights[0] * spec.panel * spec.wide,
+        "slab_l": p.l.slab(p.batch, p.rows, rows, p.depth, depth) * spec.dtype.itemsize,
+        "slab_r": p.r.slab(p.batch, p.cols, cols, p.depth, depth) * spec.dtype.itemsize,
+    }

@@ -1,4 +1,4 @@
-"""How a contraction's result is cut into tasks: the cheapest of some ways, by an estimate in cycles.
+"""How a contraction's result is cut into tasks: the cheapest of some ways, by an estimate.
 
 The figures were measured on one machine; only their proportions matter, and only for speed.
 """
@@ -17,8 +17,9 @@ TASK = 1 << 28
 ALONE = 1 << 19
 #: a sum of no more steps is not cut for its length; longer ones into blocks of no more than DEPTH
 WHOLE_DEPTH, DEPTH = 768, 512
-#: bytes of packed columns that a task works on at a time: half a second-level cache
-NEAR = 576 << 10
+#: bytes of packed columns that a task works on at a time: a third of a second-level cache, or more
+#: where every block of columns packs the rows anew
+NEAR, NEAR_BESIDE_ROWS = 320 << 10, 576 << 10
 #: bytes that no cache of one core holds
 FAR = 8 << 20
 #: bytes of packed columns that all tasks may share
@@ -96,7 +97,8 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
         if p.rows.size <= 4 and cols >= 512:
             return min(k, 8)
         return min(k, 16 if k * p.cols.size * spec.wide > FAR else 4096)
-    if k <= WHOLE_DEPTH and k * cols * spec.wide <= NEAR:
+    near = NEAR if spec.l == "place" else NEAR_BESIDE_ROWS
+    if k <= WHOLE_DEPTH and k * cols * spec.wide <= near:
         return k
     unit = 1
     if p.l.windowed or p.r.windowed:  # whole channels: a block's copy is no larger than need be
@@ -104,7 +106,7 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
             if unit * n > DEPTH:
                 break
             unit *= n
-    most = NEAR // (up(cols, spec.panel) * spec.wide)
+    most = near // (up(cols, spec.panel) * spec.wide)
     most = min(max(most, 128), DEPTH if p.rows.size > 4 else 4 * DEPTH)
     return min(k, up(-(-k // -(-k // max(most, unit))), unit))
 
@@ -140,9 +142,7 @@ def _whole_rows(group: Group) -> Iterator[Cut]:
 class _Estimate:
     """What a contraction costs, its columns cut like this."""
 
-    def __init__(
-        self, p: Problem, spec: ContractSpec, threads: int, cols: Cut, depth: int
-    ) -> None:
+    def __init__(self, p: Problem, spec: ContractSpec, threads: int, cols: Cut, depth: int) -> None:
         self.p, self.spec, self.threads, self.cols, self.depth = p, spec, threads, cols, depth
         self.batch, self.k = p.batch.size, max(p.steps, 1)
         self.depth_blocks = -(-self.k // depth)
@@ -162,7 +162,7 @@ class _Estimate:
             return float("inf")
         tiles = rows.pieces(self.tall)
         tasks = batch * rows.blocks * self.cols_blocks
-        total = batch * self.vectors * rows.size * k
+        total = float(batch * self.vectors * rows.size * k)
         total += batch * tiles * self.panels * TILE_COST * self.depth_blocks
         total += tasks * (TASK_COST + 3 * (rows.block + self.cols.block) + 2 * k)
         if self.spec.l != "place":
@@ -177,4 +177,3 @@ class _Estimate:
             time = max(time, total / self.threads + 0.3 * each)
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
         return time + late + (self.pack / self.threads + PHASE_COST if shared else 0.0)
-

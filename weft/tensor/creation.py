@@ -136,7 +136,7 @@ def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any
     >>> wf.zeros_like(wf.tensor([1, 2]))
     tensor([0, 0])
     """
-    return full_like(x, 0, dtype=dtype, requires_grad=requires_grad)
+    return _constant_like(0, x, dtype, requires_grad)
 
 
 def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -146,7 +146,13 @@ def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     >>> wf.ones_like(wf.tensor([1.5, 2.5]))
     tensor([1., 1.])
     """
-    return full_like(x, 1, dtype=dtype, requires_grad=requires_grad)
+    return _constant_like(1, x, dtype, requires_grad)
+
+
+def _constant_like(number: int, x: Any, dtype: Any, requires_grad: bool) -> Value:
+    t = value(x).type
+    wanted = t.dtype if dtype is None else as_dtype(dtype)
+    return finished(ops.full(number, shape=t.shape, dtype=wanted), requires_grad)
 
 
 def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:

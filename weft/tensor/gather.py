@@ -54,6 +54,8 @@ class Gather:
             y: Value = take(self._operand(view), self._index(indices, picks), axis=self.at)
         except IndexRangeError:
             raise self._explained(tensors, view) from None
+        if 0 in self.joined:
+            self._check(tensors, view)
         axes = self._axes(len(picks), y.type.ndim)
         return y if axes is None else permute_dims(y, axes=axes)
 
@@ -123,9 +125,17 @@ class Gather:
             y: Value = row_assign(self._operand(view), index, source, axis=self.at)
         except IndexRangeError:
             raise self._explained(tensors, view) from None
+        if 0 in self.joined:
+            self._check(tensors, view)
         if self.apart != self.joined:
             y = reshape(y, shape=self.apart)
         return y if self.straight else permute_dims(y, axes=_inverse(self.order))
+
+    def _check(self, tensors: list[Value], view: Value) -> None:
+        """Look at indices that no kernel did, because there was nothing to move."""
+        bad = bad_index([Group(t, *g) for t, g in zip(tensors, self.groups, strict=True)], view)
+        if bad is not None:
+            raise bad
 
     def _explained(self, tensors: list[Value], view: Value) -> IndexRangeError:
         groups = [Group(t, *g) for t, g in zip(tensors, self.groups, strict=True)]
@@ -133,6 +143,12 @@ class Gather:
 
 
 def out_of_range_of(groups: list[Group], view: Value) -> IndexRangeError:
+    """The error that a kernel met."""
+    found = bad_index(groups, view)
+    return found or IndexRangeError(PLACE, expected="indices within their axes", got="one outside")
+
+
+def bad_index(groups: list[Group], view: Value) -> IndexRangeError | None:
     """Which of the indices is out of range, of which axis."""
     for g in groups:
         if not g.is_mask and isinstance(g.picks.data, Buffer):
@@ -141,7 +157,7 @@ def out_of_range_of(groups: list[Group], view: Value) -> IndexRangeError:
             bad = given[(given < -n) | (given >= n)]
             if bad.size:
                 return out_of_range(int(bad[0]), g.source, n)
-    return IndexRangeError(PLACE, expected="indices within their axes", got="one outside")
+    return None
 
 
 def fitted(v: Value, ndim: int) -> Value:

@@ -6,13 +6,15 @@ from typing import Any
 
 from weft.errors import DTypeError, ShapeError
 from weft.ops import activation as ops, elementwise as ew
+from weft.ops.define import Op, installed
 from weft.ops.movement import reshape, slice_
 from weft.ops.normalization import (
     log_softmax as log_softmax_op,
     logsumexp as logsumexp_op,
     softmax as softmax_op,
 )
-from weft.tensor.arguments import flag, floating, value
+from weft.tensor import elementwise as fast
+from weft.tensor.arguments import flag, floating, remember, value
 from weft.tensor.dtypes import astype
 from weft.types import normalize_axes, normalize_axis
 
@@ -24,7 +26,7 @@ def relu(input: Any) -> Any:
     >>> wf.nn.functional.relu(wf.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return ew.relu(input)
+    return fast.relu(input)
 
 
 def relu6(input: Any) -> Any:
@@ -145,7 +147,7 @@ def sigmoid(input: Any) -> Any:
     >>> wf.nn.functional.sigmoid(wf.tensor([0.0, 1.0]))
     tensor([0.5   , 0.7311])
     """
-    return ew.sigmoid(input)
+    return fast.sigmoid(input)
 
 
 def logsigmoid(input: Any) -> Any:
@@ -165,7 +167,7 @@ def tanh(input: Any) -> Any:
     >>> wf.nn.functional.tanh(wf.tensor([0.0, 1.0]))
     tensor([0.    , 0.7616])
     """
-    return ew.tanh(input)
+    return fast.tanh(input)
 
 
 def hardswish(input: Any) -> Any:
@@ -285,12 +287,13 @@ def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     >>> wf.nn.functional.softmax(wf.tensor([0.0, 0.0, 1000.0, 1000.0]))
     tensor([0. , 0. , 0.5, 0.5])
     """
-    x = _along(input, dim, dtype, "softmax")
-    return (
-        softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "softmax"))
-        if x.type.ndim
-        else ew.exp(x - x)
-    )
+    if dtype is None:
+        try:
+            plan = softmax_op.plans[input.data.layout, dim]
+        except (KeyError, AttributeError, TypeError):
+            return _along(softmax_op, input, dim)
+        return installed.launch(plan, input)
+    return _along(softmax_op, astype(input, dtype, copy=False), dim)
 
 
 def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
@@ -300,19 +303,24 @@ def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     >>> wf.nn.functional.log_softmax(wf.tensor([0.0, 1000.0]))
     tensor([-1000.,     0.])
     """
-    x = _along(input, dim, dtype, "log_softmax")
-    return (
-        log_softmax_op(x, axis=normalize_axis(dim, x.type.ndim, "log_softmax"))
-        if x.type.ndim
-        else x - x
-    )
+    if dtype is None:
+        try:
+            plan = log_softmax_op.plans[input.data.layout, dim]
+        except (KeyError, AttributeError, TypeError):
+            return _along(log_softmax_op, input, dim)
+        return installed.launch(plan, input)
+    return _along(log_softmax_op, astype(input, dtype, copy=False), dim)
 
 
-def _along(x: Any, dim: Any, dtype: Any, place: str) -> Any:
-    v = floating(x if dtype is None else astype(x, dtype, copy=False), place)
-    if not v.type.ndim:
-        normalize_axis(dim, 1, place)
-    return v
+def _along(op: Op, input: Any, dim: Any) -> Any:
+    x = floating(input, op.name)
+    if not x.type.ndim:  # a single element is an axis of one
+        normalize_axis(dim, 1, op.name)
+        return reshape(op(reshape(x, shape=(1,)), axis=0), shape=())
+    axis = normalize_axis(dim, x.type.ndim, op.name)
+    out = op(x, axis=axis)
+    remember(op, x, (dim,), (axis,))
+    return out
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:

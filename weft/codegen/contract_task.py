@@ -1,0 +1,240 @@
+"""One task of a contraction: a block of rows by a block of columns of one batch element, for the
+whole depth.
+
+Depth is taken in blocks. Sums go on from what the block before left, in the result itself or, where
+that cannot hold them (half types, scattered elements), in the worker's scratch memory.
+"""
+
+from __future__ import annotations
+
+from weft.codegen import verbs
+from weft.codegen.contract_feed import pack_vector
+from weft.codegen.contract_index import (
+    NO,
+    Cursor,
+    Frame,
+    arg,
+    at,
+    both,
+    call,
+    div,
+    equal,
+    fits,
+    function,
+    get,
+    invert,
+    rem,
+    walk,
+)
+from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_store
+from weft.codegen.text import Text, Value, Variable, i64
+from weft.schedule.contract_spec import OPERANDS, ContractSpec
+
+Strided = tuple[Value, Value, Value]  # l: where, and the strides of rows and depth in bytes
+
+
+class Task:
+    """The code of a task. `before` holds the block that the worker's tables are for."""
+
+    def __init__(self, t: Text, spec: ContractSpec, task: Value, before: Variable) -> None:
+        self.t, self.spec, self.f, self.p = t, spec, Frame(t), Packing(spec)
+        f = self.f
+        self.block = div(t, task, f["row_blocks"])  # of columns, counted through the batch
+        row_block = t.sub(task, t.mul(self.block, f["row_blocks"]))
+        self.batch = div(t, self.block, f["col_blocks"])
+        col_block = t.sub(self.block, t.mul(self.batch, f["col_blocks"]))
+        self.row, self.height = f.block(row_block, "row")
+        self.col, self.width = f.block(col_block, "col")
+        place = t.add(t.mul(col_block, f["row_blocks"]), row_block)
+        with t.when(invert(t, equal(t, place, before.get()))):
+            rows, cols = f.group("rows", "c"), f.group("cols", "c")
+            call(t, "void", "table", f.part("rows_c"), self.row, self.height, *rows)
+            call(t, "void", "table", f.part("cols_c"), self.col, self.width, *cols)
+            before.set(place)
+
+    def emit(self) -> None:
+        t, f, spec = self.t, self.f, self.spec
+        self.c = self._element(OPERANDS + 2, "c")
+        if spec.l == "place":
+            self.l = t.at(self._element(f["l_word"], "l"), "i8", t.mul(self.row, f["l_row"]))
+        if spec.r == "place":
+            self.r = self.p.element_at(t, self._element(f["r_word"], "r"), self.col)
+        with t.loop(0, f["depth_blocks"]) as number:
+            self._poll(number)
+            self.depth = t.mul(number, f["depth_block"])
+            self.steps = t.min(f["depth_block"], t.sub(f["depth"], self.depth))
+            self.resumed = t.lt(i64(0), number)
+            self.last = equal(t, t.add(number, 1), f["depth_blocks"])
+            if spec.r != "place":
+                self.packed, self.panel = self._columns()
+            if spec.l != "place":
+                block = (self.batch, self.row, self.height, self.depth, self.steps)
+                self.l = call(t, "ptr", "prepare_l", f.address, arg("slice", "ptr"), *block)
+            self.partial = t.variable(f.part("partial"))
+            with walk(t, 0, self.height) as i:
+                self._row_of_tiles(i)
+
+    def _element(self, word: int | Value, operand: str) -> Value:
+        """Where this batch element of an operand begins."""
+        t = self.t
+        skip = call(t, "i64", "offset", self.batch, *self.f.group("batch", operand))
+        return self.p.element_at(t, t.pointer(self.f.address, word), skip)
+
+    def _poll(self, number: Value) -> None:
+        """Stop if the launch is to stop."""
+        t, f = self.t, self.f
+        due = equal(t, rem(t, number, f["poll"]), 0)
+        with t.when(both(t, due, t.lt(i64(0), number))):
+            poll = t.pointer(f.address, 1)
+            stop = t.let("i64", f"call i64 {poll.name}({f.address}, {arg('worker')})")
+            with t.when(invert(t, equal(t, stop, 0))):
+                t.ret(2)
+                t.label(t.fresh("dead"))
+
+    def _columns(self) -> tuple[Value, Value]:
+        """Where this block's packed columns are, packed now unless they were before; and the bytes
+        from panel to panel.
+        """
+        t, f = self.t, self.f
+        if self.spec.shared:
+            return shared_panels(t, self.spec, self.block, self.depth)
+        out, panel = f.part("packed_r"), t.mul(f["depth_block"], self.p.panel_bytes)
+        block = (self.batch, self.col, self.width, self.depth, self.steps)
+        call(t, "void", "pack_columns", f.address, arg("slice", "ptr"), *block, out, panel)
+        return out, panel
+
+    def _row_of_tiles(self, i: Cursor) -> None:
+        """Tiles side by side, with rows from i.now on: as many as a tile may have and there are."""
+        t, f, spec = self.t, self.f, self.spec
+        which, i.step = _largest(t, t.sub(self.height, i.now), spec.tile.heights)
+        if spec.l == "place":
+            first = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
+            l = (t.at(self.l, "i8", first), f["l_row"], f["l_depth"])
+        else:
+            out, row = f.part("packed_l"), spec.l_panel * spec.wide
+            with t.loop(0, i.step, spec.lanes) as lane:
+                some, to = t.min(t.sub(i.step, lane), spec.lanes), t.at(out, self.p.one, lane)
+                pack_vector(
+                    t, spec, "l", to, row, self.l, t.add(i.now, lane), self.row, some, self.depth,
+                    self.steps,
+                )  # fmt: skip
+            l = (out, i64(spec.wide), i64(row))
+        rows = at(t, f.part("rows_c"), i.now)
+        with walk(t, 0, self.width) as j:
+            if spec.r == "place":
+                number, vectors, r, r_step = self._place(which, i, j)
+            else:
+                number, vectors, r, r_step = self._packed(which, j)
+            j.step = t.min(t.mul(vectors, spec.lanes), t.sub(self.width, j.now))
+            self._tile(number, vectors, l, r, r_step, rows, i, j)
+
+    def _place(self, which: Value, i: Cursor, j: Cursor) -> tuple[Value, Value, Value, Value]:
+        """The tile's number, its vectors, and where r is read, with which stride: in place, but for
+        last columns that fill no vector.
+        """
+        t, f, spec = self.t, self.f, self.spec
+        left, widths = t.sub(self.width, j.now), spec.tile.widths
+        width, vectors = _largest(t, div(t, left, i64(spec.lanes)), widths)
+        whole = fits(t, i64(spec.lanes), left)
+        place = t.at(self.p.element_at(t, self.r, j.now), "i8", t.mul(self.depth, f["r_depth"]))
+        packed = f.part("packed_r")
+        with t.when(both(t, invert(t, whole), equal(t, i.now, 0))):
+            call(t, "void", "pack_tail", packed, place, f["r_depth"], left, self.steps)
+        number = t.add(t.mul(which, len(widths)), width)
+        r_step = t.select(whole, f["r_depth"], i64(self.p.panel_bytes))
+        return number, vectors, t.select(whole, place, packed), r_step
+
+    def _packed(self, which: Value, j: Cursor) -> tuple[Value, Value, Value, Value]:
+        """The same for packed columns. See ContractSpec.shapes for the order of tiles."""
+        t, spec = self.t, self.spec
+        widths = spec.tile.widths
+        narrow, vectors = i64(0), i64(widths[0])
+        for n, width in enumerate(widths[1:], 1):
+            enough = fits(t, t.sub(self.width, j.now), width * spec.lanes)
+            enough = both(t, enough, equal(t, which, 0))
+            narrow = t.select(enough, i64(n), narrow)
+            vectors = t.select(enough, i64(width), vectors)
+        lower = t.select(equal(t, which, 0), i64(0), i64(len(widths) - 1))
+        number = t.add(t.add(which, lower), narrow)
+        r = t.at(self.packed, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
+        return number, vectors, r, i64(self.p.panel_bytes)
+
+    def _tile(
+        self, number: Value, vectors: Value, l: Strided, r: Value, r_step: Value, rows: Value,
+        i: Cursor, j: Cursor,
+    ) -> None:  # fmt: skip
+        """Call a tile's code on the result itself, or on scratch memory and bring what is there to
+        the result when its sums are complete.
+        """
+        t, f, p = self.t, self.f, self.p
+        cols = at(t, f.part("cols_c"), j.now)
+        c, c_row, direct = self.partial.get(), i64(p.panel_bytes), NO
+        if p.acc is self.spec.dtype:
+            first, last = get(t, cols, 0), get(t, cols, t.sub(j.step, 1))
+            whole = t.mul(vectors, self.spec.lanes)
+            near = equal(t, t.sub(last, first), t.sub(whole, 1))
+            direct = both(t, near, equal(t, j.step, whole), equal(t, f["c_flat"], 1))
+            into = p.element_at(t, self.c, t.add(get(t, rows, 0), first))
+            c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
+        start = t.select(self.resumed, c, Value("ptr", "@zeros"))
+        start_row = t.select(self.resumed, c_row, i64(0))
+        tile = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
+        args = (self.steps, *l, r, r_step, start, start_row, c, c_row)
+        t.emit(f"call void {tile.name}({', '.join(map(str, args))})")
+        with t.when(invert(t, direct)):
+            with t.when(self.last):
+                call(t, "void", "finish", c, self.c, i.step, j.step, rows, cols)
+            with t.when(t.lt(i64(1), f["depth_blocks"])):
+                self.partial.set(t.at(c, "i8", self.spec.tile.heights[0] * p.panel_bytes))
+
+
+def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tuple[Value, Value]:
+    """Where the columns of a block, from `depth` on, are packed for all tasks; and the bytes from
+    panel to panel.
+    """
+    f, size = Frame(t), Packing(spec).panel_bytes
+    panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
+    row = t.add(t.mul(t.mul(block, panels), f["depth"]), depth)
+    return t.at(t.pointer(f.address, 2), "i8", t.mul(row, size)), t.mul(f["depth"], size)
+
+
+def _largest(t: Text, left: Value, sizes: tuple[int, ...]) -> tuple[Value, Value]:
+    """The first of `sizes` that is not more than `left`, or the last: its number, and itself."""
+    number, size = i64(len(sizes) - 1), i64(sizes[-1])
+    for n in reversed(range(len(sizes) - 1)):
+        enough = fits(t, i64(sizes[n]), left)
+        number, size = t.select(enough, i64(n), number), t.select(enough, i64(sizes[n]), size)
+    return number, size
+
+
+def finish_function(spec: ContractSpec) -> Text:
+    """finish(tile, c, height, count, rows, cols): from a tile in scratch memory to the result,
+    rounded to its dtype; `rows` and `cols` are offsets.
+    """
+    words = {"height": "i64", "count": "i64", "rows": "ptr", "cols": "ptr"}
+    t = function("finish", "void", tile="ptr", c="ptr", **words)
+    p, count, cols = Packing(spec), arg("count"), arg("cols", "ptr")
+
+    def narrow(x: Value) -> Value:
+        return verbs.cast(t, x, p.acc, spec.dtype)
+
+    first, last = get(t, cols, 0), get(t, cols, t.sub(count, 1))
+    near = equal(t, t.sub(last, first), t.sub(count, 1))
+    whole = count if masked(spec) else t.sub(count, rem(t, count, i64(spec.lanes)))
+    vectors = t.select(near, whole, i64(0))
+    with t.loop(0, arg("height")) as i:
+        from_ = t.at(arg("tile", "ptr"), p.one, t.mul(i, spec.panel))
+        into = p.element_at(t, arg("c", "ptr"), get(t, arg("rows", "ptr"), i))
+        with t.loop(0, vectors, spec.lanes) as j:
+            x = narrow(t.load(p.many, t.at(from_, p.one, j), p.wide))
+            to = p.element_at(t, into, t.add(first, j))
+            if masked(spec):
+                bits = low_bits(t, t.min(t.sub(count, j), spec.lanes))
+                masked_store(t, x, to, p.align, as_mask(t, bits, spec.lanes))
+            else:
+                t.store(x, to, p.align)
+        with t.loop(vectors, count) as j:
+            x = narrow(t.load(p.one, t.at(from_, p.one, j), p.wide))
+            t.store(x, p.element_at(t, into, get(t, cols, j)), p.align)
+    t.emit("ret void")
+    return t

@@ -1,0 +1,77 @@
+"""The words that op records have for their attributes: a name means one kind of value everywhere.
+
+Type rules take that for granted and check only what is theirs: ranges, and how attributes and operands fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.ops.contraction import Contraction
+from weft.types import DType, TensorType
+from weft.types.dim import Dim
+
+Kind = tuple[str, Callable[[Any], bool]]
+
+#: integers reach kernels as 64 bits, and sums of two must fit too
+MOST = 2**62
+
+
+def _is_int(x: Any) -> bool:
+    return type(x) is int
+
+
+def _is_ints(x: Any) -> bool:
+    return type(x) is tuple and all(type(n) is int or isinstance(n, Dim) for n in x)
+
+
+def _is_pairs(x: Any) -> bool:
+    return type(x) is tuple and all(_is_ints(p) and len(p) == 2 for p in x)
+
+
+_BOOL: Kind = ("True or False", lambda x: type(x) is bool)
+_INT: Kind = ("an integer", _is_int)
+_INTS: Kind = ("a tuple of integers", _is_ints)
+_NUMBER: Kind = ("a number", lambda x: type(x) is float or type(x) is int)
+_STRING: Kind = ("a string", lambda x: type(x) is str)
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("axes", "counts", "dilation", "kernel", "output_padding", "padding", "shape", "shifts", "sizes",
+                     "starts", "steps", "stride"), _INTS),
+    **dict.fromkeys(("after", "axis", "before", "groups", "k", "many", "n", "position", "size"), _INT),
+    **dict.fromkeys(("causal", "descending", "endpoint", "keepdims", "largest", "log_target", "reverse", "right"), _BOOL),
+    **dict.fromkeys(("beta", "correction", "count", "delta", "eps", "scale"), _NUMBER),
+    **dict.fromkeys(("mode", "reduction"), _STRING),
+    "dtype": ("a dtype", lambda x: isinstance(x, DType)),
+    "offset": ("an integer, or a tuple of them", lambda x: _is_int(x) or _is_ints(x)),
+    "spec": ("a contraction", lambda x: isinstance(x, Contraction)),
+    "type": ("a type", lambda x: isinstance(x, (TensorType, type))),
+    "value": ("anything", lambda x: True),
+    "widths": ("pairs of integers", _is_pairs),
+}  # fmt: skip
+
+
+#: for words that only one op has: what can be compared, printed and hashed
+_ANY: Kind = ("a number, a string, a dtype or a tuple of these", lambda x: _is_plain(x))
+
+
+def _is_plain(x: Any) -> bool:
+    return all(map(_is_plain, x)) if type(x) is tuple else type(x) in (bool, int, float, str) or isinstance(x, DType)
+
+
+def check(name: str, attrs: Mapping[str, Any]) -> None:
+    """Raise unless every attribute of a call of `name` is of the kind that its own name says."""
+    for word, x in attrs.items():
+        said, fits = KINDS.get(word, _ANY)
+        if not fits(x):
+            raise DTypeError(name, expected=f"{word}: {said}", got=repr(x))
+        if _largest(x) > MOST:
+            raise ShapeError(name, expected=f"{word}: numbers of at most 2**62", got=repr(x))
+
+
+def _largest(x: Any) -> int:
+    if type(x) is int:
+        return abs(x)
+    return max(map(_largest, x), default=0) if type(x) is tuple else 0
