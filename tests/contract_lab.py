@@ -28,11 +28,9 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     back = s - p
     error = (p - (s - back)) + (c64 - back)
     even = s.view(np.int64) & 1 == 0
-    with np.errstate(invalid="ignore"):
-        inexact = np.isfinite(s) & (error != 0) & even
+    inexact = np.isfinite(s) & (error != 0) & even
     s = np.where(inexact, np.nextafter(s, np.where(error > 0, np.inf, -np.inf)), s)
-    with np.errstate(over="ignore"):
-        return s.astype(np.float32)
+    return s.astype(np.float32)
 
 
 def spread(x: Array, axes: tuple[Any, ...], sizes: dict[str, int], order: list[str]) -> Array:
@@ -46,7 +44,9 @@ def spread(x: Array, axes: tuple[Any, ...], sizes: dict[str, int], order: list[s
             if x.shape[k] == 0:
                 x = np.zeros((*x.shape[:k], 1, *x.shape[k + 1 :]), x.dtype)
             x = np.take(x, np.where(ok, q, 0), axis=k)
-            x = np.where(ok.reshape((1,) * k + ok.shape + (1,) * (x.ndim - k - 2)), x, np.zeros((), x.dtype))
+            x = np.where(
+                ok.reshape((1,) * k + ok.shape + (1,) * (x.ndim - k - 2)), x, np.zeros((), x.dtype)
+            )
             k += 1
         k += 1
     have = list(labels(axes))
@@ -54,6 +54,7 @@ def spread(x: Array, axes: tuple[Any, ...], sizes: dict[str, int], order: list[s
     return x.reshape([sizes[n] if n in have else 1 for n in order])
 
 
+@np.errstate(all="ignore")
 def oracle(a: Array, b: Array, c: Contraction) -> Array:
     """The contraction, by its definition."""
     sizes = dict(c.sizes)
@@ -62,19 +63,21 @@ def oracle(a: Array, b: Array, c: Contraction) -> Array:
     depth = [n for n in dict.fromkeys(labels(c.a)) if n not in c.out]
     order = [*c.out, *depth]
     d = len(c.out)
-    wide = {np.dtype(np.float16): np.float32, np.dtype(ml_dtypes.bfloat16): np.float32}.get(a.dtype, a.dtype)
+    wide = {np.dtype(np.float16): np.float32, np.dtype(ml_dtypes.bfloat16): np.float32}.get(
+        a.dtype, a.dtype
+    )
     steps = math.prod(sizes[n] for n in depth)
     xs = [
-        np.broadcast_to(s, (*s.shape[:d], *(sizes[n] for n in depth))).reshape(*s.shape[:d], steps).astype(wide)
+        np.broadcast_to(s, (*s.shape[:d], *(sizes[n] for n in depth)))
+        .reshape(*s.shape[:d], steps)
+        .astype(wide)
         for s in (spread(x, axes, sizes, order) for axes, x in ((c.a, a), (c.b, b)))
     ]
     out = np.zeros([sizes[n] for n in c.out], wide)
     for k in range(steps):
         p, q = np.broadcast_arrays(xs[0][..., k], xs[1][..., k])
-        with np.errstate(over="ignore"):
-            out = (p * q + out).astype(wide) if np.dtype(wide).kind in "iu" else fma(p, q, out)
-    with np.errstate(over="ignore"):
-        return out.astype(a.dtype)
+        out = (p * q + out).astype(wide) if np.dtype(wide).kind in "iu" else fma(p, q, out)
+    return out.astype(a.dtype)
 
 
 def values(rng: np.random.Generator, shape: Any, dtype: Any) -> Array:
@@ -87,9 +90,13 @@ def values(rng: np.random.Generator, shape: Any, dtype: Any) -> Array:
     return np.where(rng.random(shape) < 0.05, np.copysign(0.0, x), x).astype(dtype)
 
 
-def laid_out(rnd: random.Random, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+def laid_out(
+    rnd: random.Random, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any
+) -> Array:
     """An array of that shape somewhere in a larger one: transposed, sliced, reversed, repeated."""
-    perm = rnd.sample(range(len(shape)), len(shape)) if rnd.random() < 0.6 else list(range(len(shape)))
+    perm = (
+        rnd.sample(range(len(shape)), len(shape)) if rnd.random() < 0.6 else list(range(len(shape)))
+    )
     base, index = [], []
     for axis in perm:
         kind = rnd.choice(["", "", "", "step", "reverse", "repeat"]) if rnd.random() < 0.5 else ""
@@ -112,9 +119,14 @@ def laid_out(rnd: random.Random, rng: np.random.Generator, shape: tuple[int, ...
     return np.transpose(x, np.argsort(perm))
 
 
-def random_contraction(rnd: random.Random, most: int) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
+def random_contraction(
+    rnd: random.Random, most: int
+) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
     """A contraction and shapes for its operands, of at most about `most` products."""
-    counts = {kind: rnd.choices([0, 1, 2, 3], [2, 6, 2, 1] if kind != "b" else [6, 3, 1, 0])[0] for kind in "bmnk"}
+    counts = {
+        kind: rnd.choices([0, 1, 2, 3], [2, 6, 2, 1] if kind != "b" else [6, 3, 1, 0])[0]
+        for kind in "bmnk"
+    }
     names = {kind: [f"{kind}{i}" for i in range(n)] for kind, n in counts.items()}
     sizes: dict[str, int] = {}
     budget = float(most)
@@ -125,9 +137,15 @@ def random_contraction(rnd: random.Random, most: int) -> tuple[Contraction, tupl
             budget /= sizes[n]
     if rnd.random() < 0.03 and sizes:
         sizes[rnd.choice(sorted(sizes))] = 0
-    a: list[Any] = rnd.sample([*names["b"], *names["m"], *names["k"]], counts["b"] + counts["m"] + counts["k"])
-    b: list[Any] = rnd.sample([*names["b"], *names["n"], *names["k"]], counts["b"] + counts["n"] + counts["k"])
-    out = rnd.sample([*names["b"], *names["m"], *names["n"]], counts["b"] + counts["m"] + counts["n"])
+    a: list[Any] = rnd.sample(
+        [*names["b"], *names["m"], *names["k"]], counts["b"] + counts["m"] + counts["k"]
+    )
+    b: list[Any] = rnd.sample(
+        [*names["b"], *names["n"], *names["k"]], counts["b"] + counts["n"] + counts["k"]
+    )
+    out = rnd.sample(
+        [*names["b"], *names["m"], *names["n"]], counts["b"] + counts["m"] + counts["n"]
+    )
     shapes = []
     for axes in (a, b):
         while len(axes) > 1 and rnd.random() < 0.4:
@@ -135,13 +153,22 @@ def random_contraction(rnd: random.Random, most: int) -> tuple[Contraction, tupl
             if len(plain) < 2:
                 break
             p, q = rnd.sample(plain, 2)
-            w = Window(p, q, rnd.choice([1, 1, 2, 3, -1]), rnd.choice([1, 1, 2, -1, -2]), rnd.randint(-3, 4), rnd.choice([1, 1, 1, 2, 3]))
+            w = Window(
+                p,
+                q,
+                rnd.choice([1, 1, 2, 3, -1]),
+                rnd.choice([1, 1, 2, -1, -2]),
+                rnd.randint(-3, 4),
+                rnd.choice([1, 1, 1, 2, 3]),
+            )
             axes[axes.index(p)] = w
             axes.remove(q)
         shape = []
         for x in axes:
             if isinstance(x, Window):
-                reach = abs(x.stride) * max(sizes[x.pos] - 1, 0) + abs(x.dilation) * max(sizes[x.tap] - 1, 0)
+                reach = abs(x.stride) * max(sizes[x.pos] - 1, 0) + abs(x.dilation) * max(
+                    sizes[x.tap] - 1, 0
+                )
                 shape.append(max(1, reach // x.step + rnd.randint(-3, 3)))
             else:
                 shape.append(sizes[x])

@@ -22,7 +22,9 @@ bfloat16 = np.dtype(ml_dtypes.bfloat16)
 MATMUL = Contraction(("i", "k"), ("k", "j"), ("i", "j"))
 BATCHED = Contraction(("b", "i", "k"), ("b", "k", "j"), ("b", "i", "j"))
 has_wide = pytest.mark.skipif(jit.vector_bytes() < 64, reason="needs 512-bit registers")
-on_targets = pytest.mark.parametrize("target", [pytest.param("host", marks=has_wide), "avx2", "sse2"])
+on_targets = pytest.mark.parametrize(
+    "target", [pytest.param("host", marks=has_wide), "avx2", "sse2"]
+)
 
 
 def computed(a, b, c, target="host", threads=1, **how):
@@ -41,7 +43,10 @@ def same(x, y):
 def conv(x, w, stride=1, pad=0, dilation=1):
     """The contraction of a 2-d convolution, and its gradients' by x and by w."""
     d = ("y0", "t0", stride, dilation, pad), ("y1", "t1", stride, dilation, pad)
-    size = [(n + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    size = [
+        (n + 2 * pad - dilation * (k - 1) - 1) // stride + 1
+        for n, k in zip(x.shape[2:], w.shape[2:], strict=True)
+    ]
     y = (("y0", size[0]), ("y1", size[1]))
     windows = tuple(Window(*a) for a in d)
     forward = Contraction(("n", "c", *windows), ("o", "c", "t0", "t1"), ("n", "o", "y0", "y1"), y)
@@ -71,7 +76,10 @@ def test_matrix_products_of_every_small_size(transposed):
                     (15, 33, 17), (16, 16, 16), (29, 10, 37), (40, 31, 1), (33, 64, 6), (1, 37, 1)]:  # fmt: skip
         a = values(rng, (k, m), "f4").T if transposed[0] else values(rng, (m, k), "f4")
         b = values(rng, (n, k), "f4").T if transposed[1] else values(rng, (k, n), "f4")
-        same(computed(a, b, MATMUL, "host" if jit.vector_bytes() == 64 else "avx2"), oracle(a, b, MATMUL))
+        same(
+            computed(a, b, MATMUL, "host" if jit.vector_bytes() == 64 else "avx2"),
+            oracle(a, b, MATMUL),
+        )
 
 
 @on_targets
@@ -89,7 +97,8 @@ def test_long_sums_go_on_where_the_block_before_stopped(dtype, target):
 
 @on_targets
 @pytest.mark.parametrize(
-    ("stride", "pad", "dilation", "taps"), [(1, 1, 1, 3), (2, 1, 1, 3), (1, 2, 2, 3), (2, 3, 1, 5), (3, 0, 1, 2), (1, 0, 1, 1)]
+    ("stride", "pad", "dilation", "taps"),
+    [(1, 1, 1, 3), (2, 1, 1, 3), (1, 2, 2, 3), (2, 3, 1, 5), (3, 0, 1, 2), (1, 0, 1, 1)],
 )
 def test_convolutions_and_their_gradients(stride, pad, dilation, taps, target):
     rng = np.random.default_rng(2)
@@ -110,7 +119,9 @@ def test_images_with_channels_last_and_reversed():
                     ("n", "y", "z", "o"), sizes)  # fmt: skip
     same(computed(x, w, c), oracle(x, w, c))
     same(computed(x[:, ::-1, ::-1], w, c), oracle(x[:, ::-1, ::-1], w, c))
-    same(computed(x.transpose(0, 2, 1, 3)[:, :9], w, c), oracle(x.transpose(0, 2, 1, 3)[:, :9], w, c))
+    same(
+        computed(x.transpose(0, 2, 1, 3)[:, :9], w, c), oracle(x.transpose(0, 2, 1, 3)[:, :9], w, c)
+    )
 
 
 @pytest.mark.parametrize("kind", ["plain", "depth packed", "half", "batched", "image"])
@@ -155,7 +166,9 @@ def test_not_a_number_infinity_and_signed_zero(dtype):
     a[11], b[:, 30] = -0.0, 0.0
     got, want = computed(a, b, MATMUL), oracle(a, b, MATMUL)
     np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(want)])
+    np.testing.assert_array_equal(
+        np.signbit(got)[~np.isnan(got)], np.signbit(want)[~np.isnan(want)]
+    )
 
 
 def test_windows_multiply_by_zero_outside():
@@ -170,7 +183,10 @@ def test_windows_multiply_by_zero_outside():
 def test_empty_operands():
     f = np.float32
     same(computed(np.ones((3, 0), f), np.ones((0, 4), f), MATMUL), np.zeros((3, 4), f))
-    assert plan_contract(layout(np.ones((0, 3), f)), layout(np.ones((3, 4), f)), MATMUL, 2).phases == ()
+    assert (
+        plan_contract(layout(np.ones((0, 3), f)), layout(np.ones((3, 4), f)), MATMUL, 2).phases
+        == ()
+    )
     x, w = np.ones((2, 0, 5, 5), f), np.ones((3, 0, 3, 3), f)
     same(computed(x, w, conv(x, w, 1, 1)[0]), np.zeros((2, 3, 5, 5), f))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import DTypeError
+from weft.ops.cotangent import Cotangent, Formula
 from weft.ops.define import Op, Type, Value, register
 from weft.ops.record import infer_body
 from weft.ops.samples import pointwise
@@ -16,7 +17,6 @@ from weft.ops.scalar import Scalar
 from weft.types import DType, TensorType, broadcast_shapes, result_dtype
 from weft.types.dtype import bool_, float32, uint8
 
-Formula = Callable[..., Any]
 
 #: what an elementwise op takes: the kinds of its common dtype, and what other kinds become
 DOMAINS: dict[str, tuple[str, DType | None]] = {
@@ -88,12 +88,16 @@ def elementwise(
         y = rule(*(x.cast(common).cast(compute) for x in xs))
         return y.cast(gives or common)
 
+    cotangents = [
+        None if f is None else Cotangent(f"{name}_vjp{i}", f, arity, composite) for i, f in enumerate(formulas)
+    ]
+
     def vjp(g: Value, y: Value, *xs: Any) -> tuple[Any, ...]:
-        if len(xs) == 1:  # noted because it is wanted: no need to wait
-            return (like(formulas[0](g, y, xs[0]), xs[0]) if formulas[0] is not None else None,)
+        if len(xs) == 1 and cotangents[0] is not None:  # noted because it is wanted: no need to wait
+            return (like(cotangents[0].run(g, y, xs[0]), xs[0]),)
         return tuple(
-            None if f is None or not wants_gradient(x) else (lambda f=f, x=x: like(f(g, y, *xs), x))
-            for f, x in zip(formulas, xs, strict=True)
+            None if f is None or not wants_gradient(x) else (lambda f=f, x=x: like(f.run(g, y, *xs), x))
+            for f, x in zip(cotangents, xs, strict=True)
         )
 
     differentiable = any(f is not None for f in formulas)

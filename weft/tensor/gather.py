@@ -171,8 +171,9 @@ def fitted(v: Value, ndim: int) -> Value:
 
 def _common(indices: list[Value]) -> Any:
     """The shape that indices are broadcast to."""
-    if len(indices) == 1:
-        return indices[0].type.shape
+    first = indices[0].type.shape
+    if all(i.type.shape == first for i in indices):
+        return first
     try:
         return broadcast_shapes(*(i.type.shape for i in indices), place=PLACE)
     except ShapeError as e:

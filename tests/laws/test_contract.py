@@ -1,0 +1,116 @@
+"""The numerics contract: bits depend on the op and its shapes alone.
+
+Not on the number of threads, on the other rows of a batch, on fusion, or on whether a kernel knows its sizes. (Layout is
+in test_values, the target in test_targets, the split into tasks in test_memory.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft as wf
+from tests.laws import big
+from tests.laws.lab import (
+    all_good,
+    each,
+    everything,
+    failed,
+    forget_plans,
+    forward,
+    good,
+    records,
+    same_bits,
+)
+from tests.laws.watch import watching
+from weft.schedule import single
+
+THREADS = (1, 2, 3, 7)
+
+
+# threads
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads, for one test."""
+    before = wf.get_num_threads()
+    yield wf.set_num_threads
+    wf.set_num_threads(before)
+
+
+def _by_threads(cases, set_threads):
+    found = {}
+    for n in THREADS:
+        set_threads(n)
+        forget_plans()
+        found[n] = [everything(c) for c in cases]
+    failures = []
+    for n in THREADS[1:]:
+        for case, got, want in zip(cases, found[n], found[1], strict=True):
+            try:
+                same_bits(got, want, f"{n} threads")
+            except AssertionError as e:
+                failures.append(f"{case}\n    {e}")
+    failed(failures, len(cases) * (len(THREADS) - 1))
+
+
+def test_thread_count_changes_no_bit_of_a_sample(threads):
+    _by_threads(all_good(), threads)
+
+
+def test_thread_count_changes_no_bit_of_large_results(threads):
+    _by_threads(big.cases(), threads)
+    print(f"\n{len(big.cases())} large cases by {THREADS} threads")
+
+
+def test_large_cases_are_shared_among_threads(threads):
+    """Or the law above would say nothing."""
+    threads(2)
+    shared = set()
+    alone = []
+
+    def look(seen):
+        if seen.launch.heavy and any(p.tasks > p.grain for p in seen.launch.phases):
+            shared.add(at[0])
+
+    at = [""]
+    with watching(look):
+        for case in big.cases():
+            at[0] = str(case)
+            forward(case)
+            if at[0] not in shared:
+                alone.append(at[0])
+    assert not alone, "\n".join(alone)
+
+
+# fusion
+
+
+def test_a_composite_gives_the_bits_of_its_body(monkeypatch):
+    fuse = single.plan_composite
+    fused: set[str] = set()
+
+    def check(case):
+        used = []
+
+        def plan(*args):
+            launch = fuse(*args)
+            used.append(launch is not None)
+            return launch
+
+        monkeypatch.setattr(single, "plan_composite", plan)
+        forget_plans()
+        want = everything(case)
+        if any(used):
+            fused.add(case.op.name)
+            monkeypatch.setattr(single, "plan_composite", lambda *args: None)
+            forget_plans()
+            same_bits(everything(case), want, "op by op")
+
+    try:
+        count = each([*all_good(), *big.cases()], check)
+    finally:
+        forget_plans()
+    print(f"\n{count} samples, {len(fused)} ops with fused composites")
+    assert len(fused) > 30
