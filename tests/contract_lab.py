@@ -1,4 +1,6 @@
-"""What a contraction means, spelled out in NumPy: one chain of fma per element, windows read by indexing. And random ones."""
+"""What a contraction means, spelled out in NumPy: one chain of fma per element, windows read by
+indexing. And random ones.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _fma64 = np.vectorize(_libm.fma, otypes=[np.float64])
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c, rounded once. float32 in float64 rounded to odd, so that the second rounding is the only one that counts."""
+    """a * b + c, rounded once. float32 by float64 rounded to odd, so that only the second rounding
+    counts.
+    """
     if c.dtype == np.float64:
         return _fma64(a, b, c)
     p, c64 = a.astype(np.float64) * b, c.astype(np.float64)
@@ -34,7 +38,9 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def spread(x: Array, axes: tuple[Any, ...], sizes: dict[str, int], order: list[str]) -> Array:
-    """An operand with one axis for each label of `order`, windows read out; labels it lacks have size 1."""
+    """An operand with one axis for each label of `order`, windows read out; of size 1 for labels
+    it lacks.
+    """
     k = 0
     for axis in axes:
         if isinstance(axis, Window):

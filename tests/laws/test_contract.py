@@ -40,19 +40,11 @@ def threads():
 
 
 def _by_threads(cases, set_threads):
-    found = {}
+    want = {}
     for n in THREADS:
         set_threads(n)
         forget_plans()
-        found[n] = [everything(c) for c in cases]
-    failures = []
-    for n in THREADS[1:]:
-        for case, got, want in zip(cases, found[n], found[1], strict=True):
-            try:
-                same_bits(got, want, f"{n} threads")
-            except AssertionError as e:
-                failures.append(f"{case}\n    {e}")
-    failed(failures, len(cases) * (len(THREADS) - 1))
+        each(cases, lambda c: same_bits(everything(c), want.setdefault(c, everything(c)), f"{n} threads"))
 
 
 def test_thread_count_changes_no_bit_of_a_sample(threads):
@@ -64,24 +56,20 @@ def test_thread_count_changes_no_bit_of_large_results(threads):
     print(f"\n{len(big.cases())} large cases by {THREADS} threads")
 
 
-def test_large_cases_are_shared_among_threads(threads):
+def test_every_family_of_large_cases_is_shared_among_threads(threads):
     """Or the law above would say nothing."""
     threads(2)
     shared = set()
-    alone = []
+    for case in big.cases():
 
-    def look(seen):
-        if seen.launch.heavy and any(p.tasks > p.grain for p in seen.launch.phases):
-            shared.add(at[0])
+        def look(seen, name=case.op.name):
+            if seen.launch.heavy and any(p.tasks > p.grain for p in seen.launch.phases):
+                shared.add(name)
 
-    at = [""]
-    with watching(look):
-        for case in big.cases():
-            at[0] = str(case)
+        with watching(look):
             forward(case)
-            if at[0] not in shared:
-                alone.append(at[0])
-    assert not alone, "\n".join(alone)
+    alone = {c.op.name for c in big.cases()} - shared
+    assert not alone, alone
 
 
 # fusion

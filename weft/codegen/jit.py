@@ -61,10 +61,10 @@ def host() -> Target:
 
 def vector_bytes() -> int:
     """Bytes of a register of the host."""
-    features = host().features.split(",")
-    return (
-        64 if "+avx512f" in features else 32 if "+avx2" in features and "+fma" in features else 16
-    )
+    features = set(host().features.split(","))
+    if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= features:
+        return 64
+    return 32 if {"+avx2", "+fma"} <= features else 16
 
 
 #: Kernels are explicit vector code without repeated subexpressions, so this is all they gain from:

@@ -80,7 +80,10 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
     least = float("inf")
     packs = spec.r != "place"
     all_rows = list(_cuts(p.rows, p.l, 2))
-    for cols in _cuts(p.cols, p.r, spec.panel if packs or spec.tile.heights[0] > 4 else 1024):
+    unit = spec.panel
+    if not packs and spec.tile.heights[0] <= 4:  # see _depth: long rows
+        unit = 1024 if p.cols.size >= 1024 * threads else 256
+    for cols in _cuts(p.cols, p.r, unit):
         estimate = _Estimate(p, spec, threads, cols, _depth(p, spec, cols.block))
         for rows in all_rows:
             for shared in (False, True)[: 1 + (packs and rows.blocks > 1)]:
@@ -153,7 +156,8 @@ class _Estimate:
         if p.r.windowed:
             copied = p.r.slab(p.batch, p.cols, cols.block, p.depth, depth)
             self.pack += self.batch * self.cols_blocks * self.depth_blocks * copied * COPY
-        self.fits = self.batch * self.panels * self.k * spec.panel * spec.wide <= SHARED
+        room = self.batch * self.cols_blocks * up(cols.block, spec.panel) * self.k * spec.wide
+        self.fits = room <= SHARED
 
     def cycles(self, rows: Cut, shared: bool) -> float:
         """Until all is done."""

@@ -14,6 +14,7 @@ from weft.errors import DTypeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Op, Value, installed
 from weft.tensor.arguments import value
+from weft.tensor.operators import refuse_zero
 
 #: name -> docstring: the examples of this file's functions, for doctest
 __test__: dict[str, str] = {}
@@ -40,10 +41,14 @@ def _one(op: Op, says: str, example: str, shows: str) -> Callable[[Any], Any]:
     return function
 
 
-def _two(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any], Any]:
+def _two(
+    op: Op, says: str, example: str, shows: str, divides: bool = False
+) -> Callable[[Any, Any], Any]:
     plans = op.plans
 
     def function(a: Any, b: Any, /) -> Any:
+        if divides:
+            refuse_zero(op, a, b)
         try:
             kind = b.data.layout if isinstance(b, Value) else b.__class__  # type: ignore[union-attr]
             plan = plans[a.data.layout, kind]
@@ -72,13 +77,14 @@ divide = _two(
     ew.divide, "a / b, as real numbers.", "wf.tensor([1.0, 3.0]), 2", "tensor([0.5, 1.5])"
 )
 floor_divide = _two(
-    ew.floor_divide, "a / b rounded down.", "wf.tensor([7, -7]), 2", "tensor([ 3, -4])"
+    ew.floor_divide, "a / b rounded down.", "wf.tensor([7, -7]), 2", "tensor([ 3, -4])", True
 )
 remainder = _two(
     ew.remainder,
     "What is left of a after floor division by b; it has the sign of b.",
     "wf.tensor([7, -7]), 2",
     "tensor([1, 1])",
+    True,
 )
 pow = _two(ew.pow, "a to the power b.", "wf.tensor([2.0, 3.0]), 2", "tensor([4., 9.])")
 negative = _one(ew.negative, "-x.", "[1, -2]", "tensor([-1,  2])")

@@ -1,4 +1,4 @@
-"""Python operators and hot methods: straight to the plan for these layouts, to the full door when there is none yet."""
+"""Python operators: straight to the plan for these layouts, to the full door when there is none yet."""
 
 from __future__ import annotations
 
@@ -11,19 +11,6 @@ from weft.errors import DivisionError
 from weft.ops.define import Op, Value, installed
 
 _NUMBERS = (float, int, bool, np.generic, np.ndarray)
-
-
-def unary(op: Op) -> Callable[[Any], Any]:
-    plans = op.plans
-
-    def method(x: Any) -> Any:
-        try:
-            plan = plans[(x.data.layout,)]
-        except (KeyError, AttributeError):
-            plan = None
-        return op(x) if plan is None else installed.launch(plan, x)
-
-    return _named(method, op)
 
 
 def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
@@ -45,13 +32,17 @@ def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
     return _named(flipped if flip else method, op)
 
 
+def refuse_zero(op: Op, a: Any, b: Any) -> None:
+    if b.__class__ is int and b == 0 and isinstance(a, Value) and not a.type.dtype.is_float:
+        raise DivisionError(op.name, expected="a divisor other than 0", got=f"{a.type} by 0")
+
+
 def dividing(op: Op) -> Callable[[Any, Any], Any]:
     """a op b, where integers by a literal zero are a mistake worth an error. (Zeros in a tensor give 0, as in NumPy.)"""
     plain = binary(op)
 
     def method(a: Any, b: Any) -> Any:
-        if b.__class__ is int and b == 0 and isinstance(a, Value) and not a.type.dtype.is_float:
-            raise DivisionError(op.name, expected="a divisor other than 0", got=f"{a.type} by 0")
+        refuse_zero(op, a, b)
         return plain(a, b)
 
     return _named(method, op)

@@ -18,12 +18,12 @@ from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.errors import CaptureError, DeviceError, DTypeError, GradError, ShapeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
-from weft.tensor import display, functions, indexing, shapes
-from weft.tensor.operators import binary, dividing, unary
+from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
+from weft.tensor.operators import binary, dividing
 from weft.types import DType, as_dtype
 
 
-_square, _pow = unary(ew.square), binary(ew.pow)
+_pow = binary(ew.pow)
 
 
 class Tensor(Value):
@@ -75,12 +75,12 @@ class Tensor(Value):
     @property
     def T(self) -> Tensor:
         """The axes reversed; for matrices, the transpose."""
-        return functions.permute_dims(self, tuple(range(self.ndim))[::-1])
+        return shapes.permute_dims(self, tuple(range(self.ndim))[::-1])
 
     @property
     def mT(self) -> Tensor:
         """The last two axes swapped."""
-        return functions.matrix_transpose(self)
+        return shapes.matrix_transpose(self)
 
     # gradients
 
@@ -177,15 +177,15 @@ class Tensor(Value):
             return self
         if isinstance(target, str) and target.split(":")[0] in ("cuda", "gpu", "mps", "xpu", "tpu"):
             raise DeviceError("to()", expected='"cpu" or a dtype', got=repr(target), hint="Weft runs on the CPU")
-        return functions.astype(self, target)
+        return dtypes.astype(self, target)
 
     def assign(self, value: Any) -> Tensor:
         """Give this tensor another value of the same shape; others that shared its memory keep theirs."""
         v = value if isinstance(value, Tensor) else installed.lift(value)
         if v.type.shape != self.type.shape:
-            v = functions.broadcast_to(v, self.shape)
+            v = shapes.broadcast_to(v, self.shape)
         if v.type.dtype is not self.type.dtype:
-            v = functions.astype(v, self.dtype)
+            v = dtypes.astype(v, self.dtype)
         self._rebind(v)
         return self
 
@@ -202,10 +202,10 @@ class Tensor(Value):
     # Python protocols
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return functions.matmul(other, self)  # type: ignore[no-any-return]
+        return products.matmul(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, n: Any) -> Tensor:
-        return _square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)  # type: ignore[no-any-return]
+        return elementwise.square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         if not self.shape:
@@ -214,9 +214,6 @@ class Tensor(Value):
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
-
-    def __getitem__(self, index: Any) -> Tensor:
-        return indexing.get(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._rebind(indexing.set(self, index, value))
@@ -250,7 +247,7 @@ class Tensor(Value):
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:
-        return bool(functions.any(ew.equal(self, x)))
+        return bool(statistics.any(ew.equal(self, x)))
 
     __hash__ = object.__hash__
 
@@ -288,7 +285,7 @@ class Tensor(Value):
     __floordiv__, __rfloordiv__ = dividing(ew.floor_divide), binary(ew.floor_divide, flip=True)
     __mod__, __rmod__ = dividing(ew.remainder), binary(ew.remainder, flip=True)
     __rpow__ = binary(ew.pow, flip=True)
-    __matmul__ = functions.matmul
+    __matmul__ = products.matmul
     __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
     __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
     __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
@@ -297,11 +294,8 @@ class Tensor(Value):
     __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)  # type: ignore[assignment]
     __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
     __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
-    __neg__, __pos__, __abs__ = unary(ew.negative), unary(ew.positive), unary(ew.abs)
-    __invert__ = unary(ew.bitwise_invert)
-    exp, log, sqrt, abs = unary(ew.exp), unary(ew.log), unary(ew.sqrt), unary(ew.abs)
-    tanh, sigmoid, relu = unary(ew.tanh), unary(ew.sigmoid), unary(ew.relu)
-    sin, cos, erf = unary(ew.sin), unary(ew.cos), unary(ew.erf)
+    __neg__, __pos__, __abs__ = elementwise.negative, elementwise.positive, elementwise.abs
+    __invert__ = elementwise.bitwise_invert
 
 
 def _in_place(name: str) -> None:
@@ -325,18 +319,21 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "
 
 
 #: functions that are methods too, under the same name
-METHODS = [
-    "acos", "acosh", "asin", "asinh", "astype", "atan", "atanh", "broadcast_to", "ceil", "clip",
-    "cosh", "digamma", "erfc", "erfinv", "exp2", "expand_dims", "expm1", "flatten", "floor",
-    "isfinite", "isinf", "isnan", "lerp", "lgamma", "log10", "log1p", "log2", "logical_not",
-    "matmul", "moveaxis", "pow", "reciprocal", "round", "rsqrt", "sign", "sinh", "softplus",
-    "square", "squeeze", "tan", "trunc", "unstack", "all", "any", "argmax", "argmin", "max", "mean",
-    "min", "prod", "std", "sum", "var",
-]  # fmt: skip
+METHODS = {
+    elementwise: """abs acos acosh asin asinh atan atanh ceil clip cos cosh digamma erf erfc erfinv exp exp2 expm1
+        floor isfinite isinf isnan lerp lgamma log log10 log1p log2 logical_not pow reciprocal relu round rsqrt
+        sigmoid sign sin sinh softplus sqrt square tan tanh trunc""",
+    statistics: "all any argmax argmin max mean min prod std sum var",
+    shapes: "broadcast_to expand_dims flatten moveaxis squeeze unstack",
+    dtypes: "astype",
+    products: "matmul",
+}
 
-for _name in METHODS:
-    setattr(Tensor, _name, getattr(functions, _name))
+for _module, _names in METHODS.items():
+    for _name in _names.split():
+        setattr(Tensor, _name, getattr(_module, _name))
 Tensor.reshape, Tensor.permute_dims = shapes.reshape_method, shapes.permute_method
+Tensor.__getitem__ = indexing.get
 
 
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:
