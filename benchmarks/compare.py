@@ -1,7 +1,8 @@
 """Timing two sides of the same work, interleaved, as a ratio of medians.
 
-Machines are shared and noisy: each round times both sides one after the other (the order alternating), so that whatever
-slows one slows the other; the ratio of the medians over many rounds is what is reported.
+Machines are shared and noisy: each round times both sides one after the other (the order
+alternating), so that whatever slows one slows the other; the ratio of the medians over many rounds
+is what is reported.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ class Row:
         return self.ours / self.theirs
 
     def __str__(self) -> str:
-        verdict = "" if self.bar is None else "  ok" if self.ratio <= self.bar else f"  ABOVE {self.bar:g}"
+        verdict = (
+            ""
+            if self.bar is None
+            else "  ok"
+            if self.ratio <= self.bar
+            else f"  ABOVE {self.bar:g}"
+        )
         return f"{self.name:36s} {_time(self.ours):>10s} {_time(self.theirs):>10s} {self.ratio:8.2f}{verdict}"
 
 
@@ -40,10 +47,14 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def compare(name: str, ours: Work, theirs: Work, *, budget: float = 0.6, bar: float | None = None) -> Row:
-    """Median seconds per call of both sides, over at least 15 interleaved rounds within about `budget` seconds."""
+def compare(
+    name: str, ours: Work, theirs: Work, *, budget: float = 0.6, bar: float | None = None
+) -> Row:
+    """Median seconds per call of both sides, over at least 15 interleaved rounds within about
+    `budget` seconds.
+    """
     for _ in range(3):
-        ours(), theirs()  # noqa: B018
+        ours(), theirs()
     once = max(_seconds(ours, 1), _seconds(theirs, 1), 1e-7)
     repeats = max(1, int(budget / 60 / once))
     rounds = max(15, min(60, int(budget / (2 * once * repeats))))

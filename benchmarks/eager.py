@@ -1,4 +1,5 @@
-"""Eager Weft beside eager PyTorch: cost per call on tiny tensors, throughput on large ones, start-up.
+"""Eager Weft beside eager PyTorch: cost per call on tiny tensors, throughput on large ones,
+start-up.
 
     python benchmarks/eager.py [--quick] [--only WORD] [--json FILE]
 
@@ -27,7 +28,9 @@ THREADS = 2
 Pair = tuple[str, Callable[[], object], Callable[[], object]]
 
 
-def both(shape: tuple[int, ...], grad: bool = False, seed: int = 0) -> tuple[wf.Tensor, torch.Tensor]:
+def both(
+    shape: tuple[int, ...], grad: bool = False, seed: int = 0
+) -> tuple[wf.Tensor, torch.Tensor]:
     a = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
     return wf.tensor(a, requires_grad=grad), torch.tensor(a, requires_grad=grad)
 
@@ -106,7 +109,11 @@ def bandwidth() -> Iterator[Pair]:
     yield "sum 4096x4096 axis 1", lambda: s.sum(axis=1), lambda: ts.sum(dim=1)
     yield "sum 4096x4096", lambda: s.sum(), lambda: ts.sum()
     yield "transpose copy 4096x4096", lambda: s.T.clone(), lambda: ts.T.contiguous()
-    yield "gather 8192 rows of 256", lambda: wf.take(table, i, axis=0), lambda: ttable.index_select(0, ti)
+    yield (
+        "gather 8192 rows of 256",
+        lambda: wf.take(table, i, axis=0),
+        lambda: ttable.index_select(0, ti),
+    )
 
 
 def no_grad(pairs: Iterator[Pair]) -> Iterator[Pair]:
@@ -136,7 +143,9 @@ print(imported, first, second)
 
 
 def start_up() -> list[tuple[str, float, float]]:
-    """Import time, and the first use of an op with an empty and with a filled cache: (name, seconds, allowed)."""
+    """Import time, and the first use of an op with an empty and with a filled cache: (name,
+    seconds, allowed).
+    """
     with tempfile.TemporaryDirectory() as cache:
         env = os.environ | {"WEFT_CACHE_DIR": cache}
         runs = [
@@ -145,7 +154,7 @@ def start_up() -> list[tuple[str, float, float]]:
             for _ in range(6)
         ]  # fmt: skip
     warm = runs[1:]
-    median = lambda k: sorted(r[k] for r in warm)[len(warm) // 2]  # noqa: E731
+    median = lambda k: sorted(r[k] for r in warm)[len(warm) // 2]
     return [
         ("import weft, warm", median(0), 0.25),
         ("first use of an op, cold kernel", max(runs[0][1:]), 0.060),
@@ -154,7 +163,9 @@ def start_up() -> list[tuple[str, float, float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the time per row")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--json", help="write the figures to a file")
@@ -180,9 +191,19 @@ def main() -> int:
             print(f"{name:36s} {seconds * 1e3:10.1f} ms   at most {allowed * 1e3:g}")
     if args.json:
         with open(args.json, "w") as file:
-            json.dump([{"name": r.name, "weft": r.ours, "torch": r.theirs, "ratio": r.ratio} for r in rows], file, indent=1)
+            json.dump(
+                [
+                    {"name": r.name, "weft": r.ours, "torch": r.theirs, "ratio": r.ratio}
+                    for r in rows
+                ],
+                file,
+                indent=1,
+            )
     over = [r.name for r in rows if r.bar is not None and r.ratio > r.bar]
-    print(f"\n{len(rows) - len(over)} of {len(rows)} rows within their bar" + (f"; above: {', '.join(over)}" if over else ""))
+    print(
+        f"\n{len(rows) - len(over)} of {len(rows)} rows within their bar"
+        + (f"; above: {', '.join(over)}" if over else "")
+    )
     return 0
 
 

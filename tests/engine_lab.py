@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
+from spelled import dtype_of
 
 from weft.buffer import Buffer, Layout
 from weft.codegen import jit
@@ -15,7 +16,6 @@ from weft.runtime.engine import Engine, raise_error
 from weft.runtime.plan import make_plan
 from weft.schedule.launch import Launch, Phase
 from weft.types import TensorType
-from spelled import dtype_of
 
 
 class Tensor:

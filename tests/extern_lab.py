@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+from spelled import dtype_of
 
 from weft.buffer import Layout
 from weft.codegen.jit import Code, Target, compile_object
 from weft.codegen.lower import lower
 from weft.schedule.launch import KernelSpec, Launch
 from weft.types import TensorType
-from spelled import dtype_of
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from spelled import dtype_of
 
 from weft.codegen import jit, verbs
 from weft.codegen.text import Text, Value, module
 from weft.ops import scalar as s
 from weft.types.dtype import DType, bool_
-from spelled import dtype_of
 
 Rule = Callable[..., s.Scalar]
 Array = np.ndarray[Any, Any]

@@ -1,5 +1,6 @@
-"""Launches run by hand on NumPy arrays: any target, any split of the tasks, any number of threads, and every operand in
-memory of its own between pages that nobody may touch."""
+"""Launches run by hand on NumPy arrays: any target, any split of the tasks, any number of threads,
+and every operand in memory of its own between pages that nobody may touch.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from spelled import dtype_of
 
 from weft.buffer import Layout
 from weft.codegen import jit
 from weft.codegen.lower import lower
 from weft.schedule.launch import KernelSpec, Launch
 from weft.types import TensorType
-from spelled import dtype_of
 
 Array = np.ndarray[Any, Any]
 Kernel = Callable[[int, int, int, int], int]
@@ -69,7 +70,9 @@ def _protect(address: int, size: int, how: int) -> None:
 
 
 def span(layout: Layout) -> tuple[int, int]:
-    """The offsets of the first and of the last byte (plus one) that elements lie in, from the first element."""
+    """The offsets of the first and of the last byte (plus one) that elements lie in, from the
+    first element.
+    """
     size, item = layout.type.size, layout.type.dtype.itemsize
     if not size:
         return 0, 0
@@ -113,8 +116,9 @@ def compiled(spec: KernelSpec, target: jit.Target | None = None) -> jit.Code:
 
 @dataclass
 class Run:
-    """How to run a launch. `split` cuts every phase into claims of that many tasks (None: the launch's own grain);
-    `shuffle` is the seed of a random order of the claims, each taken as if by some worker.
+    """How to run a launch. `split` cuts every phase into claims of that many tasks (None: the
+    launch's own grain); `shuffle` is the seed of a random order of the claims, each taken as if by
+    some worker.
     """
 
     threads: int = 1
@@ -128,15 +132,15 @@ class Run:
     def __call__(self, launch: Launch, *inputs: Array) -> list[Array]:
         """The results. Inputs keep their strides."""
         operands = [(x.ctypes.data, layout(x)) for x in inputs]
-        functions = [
-            compiled(p.spec, self.target).address(p.function) for p in launch.phases
-        ]
+        functions = [compiled(p.spec, self.target).address(p.function) for p in launch.phases]
         return self.raw(launch, functions, operands)
 
     def raw(
         self, launch: Launch, functions: Sequence[int], operands: Sequence[tuple[int, Layout]]
     ) -> list[Array]:
-        """The same with operands given by address and layout, and the functions of the phases by address."""
+        """The same with operands given by address and layout, and the functions of the phases
+        by address.
+        """
         keep: list[Any] = []
         addresses = []
         for address, shape in operands:
@@ -154,10 +158,18 @@ class Run:
         room = Guarded(-(-scratch // 64) * 64)  # NaN, far out of range as an index
         room.bytes[:] = 0xFF
         poll = POLL(self._poll)
-        words = [0, ctypes.cast(poll, ctypes.c_void_p).value, room.address, *addresses, *launch.params]
+        words = [
+            0,
+            ctypes.cast(poll, ctypes.c_void_p).value,
+            room.address,
+            *addresses,
+            *launch.params,
+        ]
         frame = np.array(words, np.int64)
         for phase, function in zip(launch.phases, functions, strict=True):
-            code = self._phase(KERNEL(function), frame.ctypes.data, phase.tasks, self.split or phase.grain)
+            code = self._phase(
+                KERNEL(function), frame.ctypes.data, phase.tasks, self.split or phase.grain
+            )
             if code:
                 raise KernelError(code, int(frame[0]))
         return [np.array(o) for o in outs]  # out of the guarded memory, which goes now

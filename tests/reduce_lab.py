@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from spelled import dtype_of
 
 from weft.buffer import Layout
 from weft.codegen import jit, map, reduce, rows
@@ -19,7 +20,6 @@ from weft.schedule.map import MapSpec
 from weft.schedule.reduce_spec import ReduceSpec
 from weft.schedule.rows import RowSpec
 from weft.types import TensorType
-from spelled import dtype_of
 
 Array = np.ndarray[Any, Any]
 TARGETS = {"host": None, "avx2": jit.AVX2, "sse2": jit.SSE2}

@@ -7,8 +7,7 @@
 tensor([2., 4., 6.])
 """
 
-from weft import errors as errors
-from weft import nn as nn
+from weft import errors as errors, nn as nn
 from weft.autodiff import (
     checkpoint as checkpoint,
     custom_vjp as custom_vjp,
@@ -98,9 +97,9 @@ from weft.tensor.elementwise import (
     less_equal as less_equal,
     lgamma as lgamma,
     log as log,
-    log10 as log10,
     log1p as log1p,
     log2 as log2,
+    log10 as log10,
     logaddexp as logaddexp,
     logical_and as logical_and,
     logical_not as logical_not,

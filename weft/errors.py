@@ -1,7 +1,7 @@
 """Every exception Weft raises on purpose.
 
-A message says four things: the place, what was expected, what was got, and what to do. Each class also derives from the
-built-in that a NumPy or PyTorch user would catch.
+A message says four things: the place, what was expected, what was got, and what to do. Each class
+also derives from the built-in that a NumPy or PyTorch user would catch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ class WeftError(Exception):
         self.place, self.expected, self.got, self.hint = place, expected, got, hint
         clauses = [f"expected {expected}" * bool(expected), f"got {got}" * bool(got)]
         said = ", ".join(c for c in clauses if c)
-        self.__suppress_context__ = True  # a look-up that missed on the way here is no cause worth showing
+        self.__suppress_context__ = (
+            True  # a look-up that missed on the way here is no cause worth showing
+        )
         super().__init__("; ".join(p for p in (f"{place}: {said}" if said else place, hint) if p))
 
     def __reduce__(self) -> tuple[object, ...]:

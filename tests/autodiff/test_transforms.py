@@ -51,7 +51,10 @@ def test_grad_works_inside_no_grad():
 
 
 def test_grad_of_what_does_not_depend_is_zero():
-    assert wf.grad(lambda x: f64(1.0).sum() * 2.0 + x.sum() * 0.0)(f64(1.0, 2.0)).tolist() == [0.0, 0.0]
+    assert wf.grad(lambda x: f64(1.0).sum() * 2.0 + x.sum() * 0.0)(f64(1.0, 2.0)).tolist() == [
+        0.0,
+        0.0,
+    ]
 
 
 def test_grad_refuses_what_it_cannot_do():

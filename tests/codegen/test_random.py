@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 from kernel_lab import TARGETS, run
+from spelled import dtype_of
 
 from weft.ops import random_bits as r
 from weft.ops.scalar import const
 from weft.types import DTYPES
-from spelled import dtype_of
 from weft.types.dtype import bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
 
 KEY = 0x0123456789ABCDEF

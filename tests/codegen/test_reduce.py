@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from reduce_lab import TARGETS, in_guard, layout, run
 from reduce_oracle import reduce as oracle
+from spelled import dtype_of
 
 from weft.ops.scalar import input_, param
 from weft.schedule.reduce import plan_fold, plan_reduce
-from spelled import dtype_of
 from weft.types.dtype import float32, int64
 
 Array = np.ndarray[Any, Any]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from reduce_lab import TARGETS, in_guard, kernel, layout, run
+from spelled import dtype_of
 
 from weft.ops.math import exp, log
 from weft.ops.scalar import Scalar, const, input_, maximum, param, select, sqrt, substitute
@@ -14,7 +15,6 @@ from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
 from weft.schedule.rows import Fold, Map, RowProgram, arrange, plan_rows
 from weft.types import DType, TensorType
-from spelled import dtype_of
 from weft.types.dtype import bool_, float16, float32, float64, int32, int64
 
 Array = np.ndarray[Any, Any]

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 from extern_lab import KernelError, Run, dense, layout
+from spelled import dtype_of
 
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.scan import plan_scan
 from weft.types import DTYPES
-from spelled import dtype_of
 from weft.types.dtype import bool_, float32, int64
 
 SHAPES = [

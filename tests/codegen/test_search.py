@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 from extern_lab import Run, dense, layout
+from spelled import dtype_of
 
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchsorted
 from weft.types import DTYPES
-from spelled import dtype_of
 from weft.types.dtype import bool_
 
 RUNS = [Run(), Run(guard=False), Run(threads=3, split=1), Run(target=AVX2), Run(target=SSE2)]

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 from extern_lab import KernelError, Run, dense, layout
+from spelled import dtype_of
 
 from weft.codegen.jit import AVX2, SSE2
 from weft.errors import ShapeError
 from weft.schedule import sort
 from weft.schedule.sort import plan_sort, plan_topk
 from weft.types import DTYPES
-from spelled import dtype_of
 from weft.types.dtype import bool_, float32
 
 LENGTHS = [1, 2, 15, 16, 17, 64, 65, 300, 9000]

@@ -28,7 +28,7 @@ TOLERANCE = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One sample of one op."""
 

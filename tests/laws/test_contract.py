@@ -40,11 +40,13 @@ def threads():
 
 
 def _by_threads(cases, set_threads):
-    want = {}
-    for n in THREADS:
+    set_threads(THREADS[0])
+    forget_plans()
+    want = {c: everything(c) for c in cases}
+    for n in THREADS[1:]:
         set_threads(n)
         forget_plans()
-        each(cases, lambda c: same_bits(everything(c), want.setdefault(c, everything(c)), f"{n} threads"))
+        each(cases, lambda c, n=n: same_bits(everything(c), want[c], f"{n} threads"))
 
 
 def test_thread_count_changes_no_bit_of_a_sample(threads):

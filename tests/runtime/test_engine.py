@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, tensor
+from spelled import dtype_of
 
 from weft.buffer import Buffer
 from weft.codegen import jit
@@ -27,7 +28,6 @@ from weft.runtime.engine import Engine, _check_interpreter, _check_symbols, slot
 from weft.runtime.plan import KEEP_OUTPUT, Status, kind_of, make_plan
 from weft.schedule.launch import Launch
 from weft.types import DTYPES
-from spelled import dtype_of
 
 F4 = layout((4,))
 X = np.arange(4, dtype=np.float32)

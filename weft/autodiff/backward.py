@@ -46,7 +46,9 @@ def start(y: Value, g: Any, place: str) -> Value:
     return g
 
 
-def backward(y: Value, g: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+def backward(
+    y: Value, g: Any = None, *, retain_graph: bool = False, create_graph: bool = False
+) -> None:
     """Add the gradient of `y` to the `grad` of every leaf it was computed from."""
     if y.note is None:
         raise GradError(
@@ -56,7 +58,9 @@ def backward(y: Value, g: Any = None, *, retain_graph: bool = False, create_grap
             hint="set requires_grad=True on inputs or parameters, and check that no_grad() is not active",
         )
     found = pull(
-        [(y.note, start(y, g, "backward()"))], retain=retain_graph or create_graph, create_graph=create_graph
+        [(y.note, start(y, g, "backward()"))],
+        retain=retain_graph or create_graph,
+        create_graph=create_graph,
     )
     for leaf, cotangent in found.items():
         if isinstance(leaf, Leaf):

@@ -13,8 +13,16 @@ from weft.errors import NumericsError
 from weft.ops.define import Value, installed
 
 
-def gradcheck(f: Callable[..., Any], xs: Sequence[Any], *, eps: float = 1e-6, rtol: float = 1e-5, atol: float = 1e-7) -> bool:
-    """Compare the gradient of `f` at `xs` (float64 for the defaults to make sense) with central differences.
+def gradcheck(
+    f: Callable[..., Any],
+    xs: Sequence[Any],
+    *,
+    eps: float = 1e-6,
+    rtol: float = 1e-5,
+    atol: float = 1e-7,
+) -> bool:
+    """Compare the gradient of `f` at `xs` (float64 for the defaults to make sense) with central
+    differences.
 
     True if they agree; `NumericsError` naming the argument and the worst element if not.
 
@@ -27,12 +35,19 @@ def gradcheck(f: Callable[..., Any], xs: Sequence[Any], *, eps: float = 1e-6, rt
     rng = np.random.default_rng(0)
     outs = y if isinstance(y, tuple) else (y,)
     cts = [rng.standard_normal(o.type.shape).astype(o.type.dtype.np) for o in outs]
-    got = pullback(*(start(o, installed.lift(np.asarray(c)), "gradcheck") for o, c in zip(outs, cts, strict=True)))
+    got = pullback(
+        *(
+            start(o, installed.lift(np.asarray(c)), "gradcheck")
+            for o, c in zip(outs, cts, strict=True)
+        )
+    )
 
     def measured(arrays: list[Any]) -> float:
         out = f(*(installed.lift(a) for a in arrays))
         parts = out if isinstance(out, tuple) else (out,)
-        return float(sum(np.vdot(np.asarray(p, np.float64), c) for p, c in zip(parts, cts, strict=True)))
+        return float(
+            sum(np.vdot(np.asarray(p, np.float64), c) for p, c in zip(parts, cts, strict=True))
+        )
 
     base = [np.array(v.numpy()) for v in values]
     for n, (x, g) in enumerate(zip(base, got, strict=True)):

@@ -1,4 +1,6 @@
-"""Calls whose gradient is said, or found, by running Python: custom_vjp, checkpoint, and the derived vjp of composites."""
+"""Calls whose gradient is said, or found, by running Python: custom_vjp, checkpoint, and the
+derived vjp of composites.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,17 @@ Fn = Callable[..., Any]
 def _results(name: str, out: Any) -> tuple[Value, ...]:
     outs = out if isinstance(out, tuple) else (out,)
     if not all(isinstance(o, Value) for o in outs):
-        raise GradError(name, expected="tensors as results", got=", ".join(type(o).__name__ for o in outs))
+        raise GradError(
+            name, expected="tensors as results", got=", ".join(type(o).__name__ for o in outs)
+        )
     return outs
 
 
 class custom_vjp:
     """A function with a gradient of its own.
 
-    `f.defvjp(forward, backward)`: `forward(*args)` gives the result and whatever is to be kept; `backward(kept, g)` gives a
-    cotangent per argument (None for arguments that have none).
+    `f.defvjp(forward, backward)`: `forward(*args)` gives the result and whatever is to be kept;
+    `backward(kept, g)` gives a cotangent per argument (None for arguments that have none).
 
     >>> import weft as wf
     >>> @wf.custom_vjp
@@ -57,7 +61,9 @@ class custom_vjp:
             out, kept = self._forward(*args)
         outs = _results(self.f.__name__, out)
         fresh = tuple(installed.tensor(o.data) for o in outs)
-        op = Op(self.f.__name__, infer=_no_infer, vjp=functools.partial(self._pull, kept, len(args)))
+        op = Op(
+            self.f.__name__, infer=_no_infer, vjp=functools.partial(self._pull, kept, len(args))
+        )
         note(Call(op, types_of(args), {}), args, fresh)
         return fresh if isinstance(out, tuple) else fresh[0]
 
@@ -112,7 +118,13 @@ def checkpoint(f: Fn) -> Fn:
 
         op = Op("checkpoint", infer=_no_infer, vjp=again)
         kept = (None,) * len(frontier)
-        made = Note(Call(op, (float,) * len(frontier), {}), tuple(frontier), kept, tuple(o.data for o in fresh), next_serial[0]())
+        made = Note(
+            Call(op, (float,) * len(frontier), {}),
+            tuple(frontier),
+            kept,
+            tuple(o.data for o in fresh),
+            next_serial[0](),
+        )
         for i, o in enumerate(fresh):
             o.note = made if len(fresh) == 1 else Pick(made, i)
         if len(fresh) == 1:
@@ -142,8 +154,10 @@ def _frontier(roots: list[Any], since: int) -> list[Any]:
 
 @functools.cache
 def body_vjp(name: str, body: Fn) -> Fn:
-    """The gradient of a composite, derived from its body: run it on aliases, sweep back. A composite itself, so it runs as
-    one kernel where that can be done and can be differentiated again."""
+    """The gradient of a composite, derived from its body: run it on aliases, sweep back. A
+    composite itself, so it runs as one kernel where that can be done and can be differentiated
+    again.
+    """
     made: dict[int, Op] = {}  # by the number of results
 
     def run(count: int, /, *values: Value, **attrs: Any) -> Any:
@@ -154,8 +168,16 @@ def body_vjp(name: str, body: Fn) -> Fn:
         wanted = [x.note for x in own if x.type.dtype.is_float]
         differentiable = recording.get()
         pairs = zip(ys if isinstance(ys, tuple) else (ys,), gs, strict=True)
-        found = pull([(y.note, g) for y, g in pairs], wanted, retain=differentiable, create_graph=differentiable)
-        outs = tuple(found[n] if n in found else later.zeros(x.type) for n, x in zip(wanted, _floats(own), strict=True))
+        found = pull(
+            [(y.note, g) for y, g in pairs],
+            wanted,
+            retain=differentiable,
+            create_graph=differentiable,
+        )
+        outs = tuple(
+            found[n] if n in found else later.zeros(x.type)
+            for n, x in zip(wanted, _floats(own), strict=True)
+        )
         return outs if len(outs) > 1 else outs[0]
 
     def vjp(g: Any, y: Any, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
@@ -163,7 +185,9 @@ def body_vjp(name: str, body: Fn) -> Fn:
         count = len(gs)
         if count not in made:
             said = f"{name}_vjp{count}" if count > 1 else f"{name}_vjp"
-            made[count] = later.composite(said)(lambda *values, **attrs: run(count, *values, **attrs))
+            made[count] = later.composite(said)(
+                lambda *values, **attrs: run(count, *values, **attrs)
+            )
         out = made[count](*gs, *xs, **attrs)
         cotangents = iter(out if isinstance(out, tuple) else (out,))
         return tuple(next(cotangents) if x.type.dtype.is_float else None for x in xs)
@@ -186,8 +210,10 @@ def _alias(x: Value) -> Value:
 
 
 def run_noted(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """Run a composite's body op by op, under one note for the whole. Its gradient sweeps the body's own notes: the same
-    additions in the same order as the derived vjp, without computing anything twice."""
+    """Run a composite's body op by op, under one note for the whole. Its gradient sweeps the body's
+    own notes: the same additions in the same order as the derived vjp, without computing anything
+    twice.
+    """
     if not recording.get() or all(x.note is None for x in xs if isinstance(x, Value)):
         return op.body(*xs, **attrs)  # type: ignore[misc]
     own = tuple(_alias(x) if isinstance(x, Value) else x for x in xs)

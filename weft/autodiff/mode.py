@@ -14,7 +14,9 @@ recording: ContextVar[bool] = ContextVar("weft_recording", default=True)
 
 
 class _Watch:
-    """Told when blocks open and close, so that the common case costs no look-up. The runtime installs its counters."""
+    """Told when blocks open and close, so that the common case costs no look-up. The runtime
+    installs its counters.
+    """
 
     open = 0  # blocks open before the runtime was there
 

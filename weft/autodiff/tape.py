@@ -1,16 +1,17 @@
 """Reverse mode along the tape.
 
-Every call that needs a gradient leaves a Note: what was called, the notes of its inputs, and the buffers its gradient will
-read (no others are kept alive). Notes hold values, never Tensors, so there are no reference cycles and a Tensor that is
-later given another value does no harm. `pull` walks notes from the newest to the oldest; cotangents of one value add up in
-that order, in eager and in symbolic mode alike.
+Every call that needs a gradient leaves a Note: what was called, the notes of its inputs, and the
+buffers its gradient will read (no others are kept alive). Notes hold values, never Tensors, so
+there are no reference cycles and a Tensor that is later given another value does no harm. `pull`
+walks notes from the newest to the oldest; cotangents of one value add up in that order, in eager
+and in symbolic mode alike.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
@@ -35,9 +36,20 @@ class Note:
     __slots__ = ("call", "output", "parents", "saved", "serial")
 
     def __init__(
-        self, call: Call, parents: tuple[Any, ...], saved: tuple[Any, ...] | None, output: Any, serial: int
+        self,
+        call: Call,
+        parents: tuple[Any, ...],
+        saved: tuple[Any, ...] | None,
+        output: Any,
+        serial: int,
     ) -> None:
-        self.call, self.parents, self.saved, self.output, self.serial = call, parents, saved, output, serial
+        self.call, self.parents, self.saved, self.output, self.serial = (
+            call,
+            parents,
+            saved,
+            output,
+            serial,
+        )
 
 
 class Pick:
@@ -54,7 +66,9 @@ class Pick:
 
 
 class Absent:
-    """Stands for the data of a value that a gradient does not read: its type is known, its elements are gone."""
+    """Stands for the data of a value that a gradient does not read: its type is known, its
+    elements are gone.
+    """
 
     __slots__ = ("type",)
 
@@ -65,11 +79,15 @@ class Absent:
 #: bit of a keep mask that stands for the result
 OUTPUT = 62
 
-next_serial: list[Callable[[], int]] = [itertools.count().__next__]  # the runtime puts its native counter here
+next_serial: list[Callable[[], int]] = [
+    itertools.count().__next__
+]  # the runtime puts its native counter here
 
 
 def note(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
-    """Note a call made from Python (symbolic calls, ops with several results); the native path does the same itself."""
+    """Note a call made from Python (symbolic calls, ops with several results); the native path
+    does the same itself.
+    """
     parents = tuple(x.note if isinstance(x, Value) else None for x in xs)
     if call.op.vjp is None or not recording.get() or all(p is None for p in parents):
         return
@@ -83,11 +101,15 @@ def note(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
 
 
 def keep_mask(call: Call) -> int:
-    """Which inputs' elements (bit i) and whether the result's (bit OUTPUT) the gradient of a call reads.
+    """Which inputs' elements (bit i) and whether the result's (bit OUTPUT) the gradient of a call
+    reads.
 
-    Found by asking the op's own vjp on symbolic values: what the cotangents do not reach is not kept.
+    Found by asking the op's own vjp on symbolic values: what the cotangents do not reach is not
+    kept.
     """
-    xs = tuple(placeholder(t, i) if isinstance(t, TensorType) else t(1) for i, t in enumerate(call.types))
+    xs = tuple(
+        placeholder(t, i) if isinstance(t, TensorType) else t(1) for i, t in enumerate(call.types)
+    )
     inferred = call.op.infer(*call.types, **call.attrs)
     if isinstance(inferred, tuple):
         return -1
@@ -136,7 +158,9 @@ def pull(
     retain: bool = False,
     create_graph: bool = False,
 ) -> dict[Any, Value]:
-    """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of results."""
+    """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of
+    results.
+    """
     stops = frozenset(wanted or ())
     needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
     pending: dict[Note, Any] = {}
@@ -159,7 +183,9 @@ def pull(
 
     with enable_grad() if create_graph else no_grad():
         for target, g in ys:
-            if target is not None and (needed is None or target in stops or _note(target) in needed):
+            if target is not None and (
+                needed is None or target in stops or _note(target) in needed
+            ):
                 arrive(target, g)
         while heap:
             n = heapq.heappop(heap)[1]
@@ -187,7 +213,9 @@ def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
     return tuple(given[i] if i in given else zeros_for[0](o.type) for i, o in enumerate(outs))
 
 
-zeros_for: list[Callable[[TensorType], Value]] = []  # creation of zeros, put here by the functions on top
+zeros_for: list[
+    Callable[[TensorType], Value]
+] = []  # creation of zeros, put here by the functions on top
 
 
 def _leading_to(targets: frozenset[Any], roots: list[Any]) -> set[Any]:

@@ -1,7 +1,8 @@
 """Functions to functions: grad, value_and_grad, vjp, jvp, jacobian, hessian.
 
-They nest: an inner transform differentiates with respect to an alias of its argument, so that what it computes is noted
-for an outer one as well. Forward mode is two reverse sweeps: the vjp is linear in its cotangent, and its own vjp is the jvp.
+They nest: an inner transform differentiates with respect to an alias of its argument, so that what
+it computes is noted for an outer one as well. Forward mode is two reverse sweeps: the vjp is linear
+in its cotangent, and its own vjp is the jvp.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def _tracked(x: Any, place: str) -> Value:
     if not isinstance(x, Value):
         x = installed.lift(x)
     if not x.type.dtype.is_float:
-        raise DTypeError(place, expected="floating arguments to differentiate", got=x.type.dtype.name)
+        raise DTypeError(
+            place, expected="floating arguments to differentiate", got=x.type.dtype.name
+        )
     if x.note is None or not recording.get():
         out = installed.tensor(x.data)
         out.note = Leaf()
@@ -40,7 +43,9 @@ def _tracked(x: Any, place: str) -> Value:
 
 
 def _reaches_outside(roots: Sequence[Any], own: set[Any]) -> bool:
-    """Whether results depend on noted values other than our own: then the gradient must be differentiable too."""
+    """Whether results depend on noted values other than our own: then the gradient must be
+    differentiable too.
+    """
     seen: set[Any] = set()
     stack = [r for r in roots if r is not None]
     while stack:
@@ -63,14 +68,23 @@ def _zeros(x: Value) -> Value:
     return constant(0.0, x.type)
 
 
-def _sweep(ys: Sequence[Value], cts: Sequence[Value], xs: Sequence[Value], create_graph: bool | None = None) -> list[Value]:
-    """Cotangents of tracked `xs`. None: make the result differentiable exactly if it depends on something noted."""
+def _sweep(
+    ys: Sequence[Value], cts: Sequence[Value], xs: Sequence[Value], create_graph: bool | None = None
+) -> list[Value]:
+    """Cotangents of tracked `xs`. None: make the result differentiable exactly if it depends on
+    something noted.
+    """
     wanted = [x.note for x in xs]
-    outside = create_graph if create_graph is not None else _reaches_outside(
-        [*(y.note for y in ys), *(c.note for c in cts)], set(wanted)
+    outside = (
+        create_graph
+        if create_graph is not None
+        else _reaches_outside([*(y.note for y in ys), *(c.note for c in cts)], set(wanted))
     )
     found = pull(
-        [(y.note, c) for y, c in zip(ys, cts, strict=True)], wanted, retain=outside, create_graph=outside
+        [(y.note, c) for y, c in zip(ys, cts, strict=True)],
+        wanted,
+        retain=outside,
+        create_graph=outside,
     )
     return [found[x.note] if x.note in found else _zeros(x) for x in xs]
 
@@ -98,7 +112,9 @@ def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
         with enable_grad():
             y = f(*traced, **kwargs)
         if not isinstance(y, Value):
-            raise DTypeError("grad", expected="a function that returns one tensor", got=type(y).__name__)
+            raise DTypeError(
+                "grad", expected="a function that returns one tensor", got=type(y).__name__
+            )
         xs = [traced[n] for n in nums]
         gs = _sweep([y], [start(y, None, "grad")], xs)
         return _value(y, xs), gs[0] if isinstance(argnums, int) else tuple(gs)
@@ -139,10 +155,15 @@ def vjp(f: Fn, *xs: Any) -> tuple[Any, Callable[..., tuple[Value, ...]]]:
         if len(cts) == 1 and isinstance(cts[0], tuple):
             cts = cts[0]
         given = [start(o, c, "vjp") for o, c in zip(ys, cts, strict=True)]
-        outside = _reaches_outside([*(o.note for o in ys), *(c.note for c in given)], {t.note for t in traced})
+        outside = _reaches_outside(
+            [*(o.note for o in ys), *(c.note for c in given)], {t.note for t in traced}
+        )
         wanted = [t.note for t in traced]
         found = pull(
-            [(o.note, c) for o, c in zip(ys, given, strict=True)], wanted, retain=True, create_graph=outside
+            [(o.note, c) for o, c in zip(ys, given, strict=True)],
+            wanted,
+            retain=True,
+            create_graph=outside,
         )
         return tuple(found[t.note] if t.note in found else _zeros(t) for t in traced)
 
@@ -168,7 +189,9 @@ def jvp(f: Fn, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[Any, Any]:
         pulled = _sweep(ys, dummies, traced, create_graph=True)
     notes = [(p.note, t) for p, t in zip(pulled, tangents, strict=True) if p.note is not None]
     wanted = [d.note for d in dummies]
-    outside = _reaches_outside([n for n, _ in notes] + [t.note for t in tangents], set(wanted) | {x.note for x in traced})
+    outside = _reaches_outside(
+        [n for n, _ in notes] + [t.note for t in tangents], set(wanted) | {x.note for x in traced}
+    )
     found = pull(notes, wanted, retain=outside, create_graph=outside)
     values = tuple(_value(o, traced) for o in ys)
     out = tuple(found[d.note] if d.note in found else _zeros(d) for d in dummies)
@@ -176,7 +199,8 @@ def jvp(f: Fn, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def jacobian(f: Fn, argnums: int = 0) -> Fn:
-    """A function that gives the Jacobian, of shape `f(x).shape + x.shape`, by one reverse sweep per result element.
+    """A function that gives the Jacobian, of shape `f(x).shape + x.shape`, by one reverse sweep per
+    result element.
 
     >>> import weft as wf
     >>> wf.jacobian(lambda x: x * x)(wf.tensor([1.0, 2.0]))
@@ -190,16 +214,22 @@ def jacobian(f: Fn, argnums: int = 0) -> Fn:
         with enable_grad():
             y = f(*args[:n], x, *args[n + 1 :])
         if not isinstance(y, Value):
-            raise DTypeError("jacobian", expected="a function that returns one tensor", got=type(y).__name__)
+            raise DTypeError(
+                "jacobian", expected="a function that returns one tensor", got=type(y).__name__
+            )
         outside = _reaches_outside([y.note], {x.note})
         rows: list[Value] = []
         for i in range(y.type.size):
-            found = pull([(y.note, _one_hot(i, y.type))], [x.note], retain=True, create_graph=outside)
+            found = pull(
+                [(y.note, _one_hot(i, y.type))], [x.note], retain=True, create_graph=outside
+            )
             rows.append(found.get(x.note, _zeros(x)))
         shape = (*y.type.shape, *x.type.shape)
         if not rows:
             return constant(0.0, TensorType(shape, x.type.dtype))
-        return reshape(concat(*(reshape(r, shape=(1, x.type.size)) for r in rows), axis=0), shape=shape)  # type: ignore[no-any-return]
+        return reshape(
+            concat(*(reshape(r, shape=(1, x.type.size)) for r in rows), axis=0), shape=shape
+        )  # type: ignore[no-any-return]
 
     return run
 

@@ -8,7 +8,9 @@ from weft.buffer.layout import Layout
 
 
 class Buffer:
-    """An immutable piece of memory. Views share `owner`; nobody writes to a buffer once an op has filled it."""
+    """An immutable piece of memory. Views share `owner`; nobody writes to a buffer once an op
+    has filled it.
+    """
 
     __slots__ = ("address", "layout", "owner")
 

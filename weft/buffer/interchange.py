@@ -37,7 +37,9 @@ class _Window:
 
 
 def to_numpy(buffer: Buffer, *, writable: bool = False) -> np.ndarray[Any, Any]:
-    """The buffer as an ndarray on the same memory; read-only, since a tensor's value never changes."""
+    """The buffer as an ndarray on the same memory; read-only, since a tensor's value never
+    changes.
+    """
     if buffer.layout.type.size == 0:
         out = np.empty(buffer.layout.type.shape, buffer.layout.type.dtype.np)
         out.flags.writeable = writable

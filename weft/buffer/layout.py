@@ -11,7 +11,8 @@ Strides = tuple[int, ...]
 
 
 class Layout:
-    """A tensor type and the strides, in elements, of its axes. Interned, so layouts compare and hash by identity.
+    """A tensor type and the strides, in elements, of its axes. Interned, so layouts compare and
+    hash by identity.
 
     >>> from weft.types.dtype import float32
     >>> Layout.dense(TensorType((2, 3), float32)).strides
@@ -26,8 +27,12 @@ class Layout:
 
     def __new__(cls, type_: TensorType, strides: Sequence[int]) -> Layout:
         dense = dense_strides(type_.shape)  # type: ignore[arg-type]
-        wanted = dense if type_.size == 0 else tuple(
-            d if n == 1 else s for n, s, d in zip(type_.shape, strides, dense, strict=True)
+        wanted = (
+            dense
+            if type_.size == 0
+            else tuple(
+                d if n == 1 else s for n, s, d in zip(type_.shape, strides, dense, strict=True)
+            )
         )  # the stride of an axis of one element says nothing: one spelling for all
         key = (type_, wanted)
         found = cls._known.get(key)

@@ -46,7 +46,9 @@ class Kernel(Text):
         return q, self.sub(a, self.mul(q, b))
 
     def unravel(self, row: Value, sizes: Sequence[Value]) -> list[Variable]:
-        """The indices of a row, sizes[:-1] being those of the loops around it, as variables that `advance` counts up."""
+        """The indices of a row, sizes[:-1] being those of the loops around it, as variables
+        that `advance` counts up.
+        """
         out, rest = [], row
         for n in reversed(sizes[1:-1]):
             rest, at = self.divmod(rest, n)

@@ -1,13 +1,14 @@
 """Map kernels: see `weft.schedule.map` for what they compute and the order of their params.
 
-A row is walked one vector at a time. The last, partial vector goes through stack memory: its elements are copied there,
-computed like any other, and copied back, so that nothing outside the operands is touched and the body is written once.
+A row is walked one vector at a time. The last, partial vector goes through stack memory: its
+elements are copied there, computed like any other, and copied back, so that nothing outside the
+operands is touched and the body is written once.
 """
 
 from __future__ import annotations
 
 from weft.codegen.text import Text, Value, i64, module
-from weft.codegen.verbs import emit, memory, register
+from weft.codegen.verbs import emit, memory
 from weft.ops.scalar import Scalar
 from weft.schedule.map import MapSpec
 from weft.types.dtype import DType, bool_
@@ -25,7 +26,8 @@ def lower(spec: MapSpec) -> str:
     rows_per_task, per_row, piece, rows = (t.word(frame, first + i) for i in range(4))
     sizes = [t.word(frame, first + 4 + i) for i in range(dims)]
     strides = [
-        [t.word(frame, first + 4 + dims + o * dims + i) for i in range(dims)] for o in range(n_in + n_out)
+        [t.word(frame, first + 4 + dims + o * dims + i) for i in range(dims)]
+        for o in range(n_in + n_out)
     ]
     dtypes = (*spec.dtypes, *(r.dtype for r in spec.roots))
     stage = [t.scratch(memory(d, lanes)) for d in dtypes]
@@ -37,16 +39,34 @@ def lower(spec: MapSpec) -> str:
         with t.loop(row0, t.min(t.add(row0, rows_per_task), rows)) as row:
             bases = _row_bases(t, row, sizes, strides, pointers, dtypes)
             once = {
-                p: t.splat(_load(t, bases[p], spec.dtypes[p], 1), lanes) for p, m in enumerate(spec.modes) if m == "b"
+                p: t.splat(_load(t, bases[p], spec.dtypes[p], 1), lanes)
+                for p, m in enumerate(spec.modes)
+                if m == "b"
             }
             with t.loop(begin, end, lanes) as i:
-                _vector(t, spec, dtypes, bases, [s[-1] for s in strides], once, stage, i, t.sub(end, i), lanes)
+                _vector(
+                    t,
+                    spec,
+                    dtypes,
+                    bases,
+                    [s[-1] for s in strides],
+                    once,
+                    stage,
+                    i,
+                    t.sub(end, i),
+                    lanes,
+                )
     t.ret()
     return module(t)
 
 
 def _row_bases(
-    t: Text, row: Value, sizes: list[Value], strides: list[list[Value]], pointers: list[Value], dtypes: tuple[DType, ...]
+    t: Text,
+    row: Value,
+    sizes: list[Value],
+    strides: list[list[Value]],
+    pointers: list[Value],
+    dtypes: tuple[DType, ...],
 ) -> list[Value]:
     """Where the row begins in each operand: unravel the row number, add up strides."""
     offsets = [i64(0)] * len(pointers)
@@ -95,10 +115,16 @@ def _vector(
                 t.store(one, t.at(bases[n_in + o], m, t.add(i, j)), r.dtype.itemsize)
 
 
-def _copy_in(t: Text, base: Value, step: Value, to: Value, d: DType, i: Value, count: Value) -> None:
+def _copy_in(
+    t: Text, base: Value, step: Value, to: Value, d: DType, i: Value, count: Value
+) -> None:
     m = memory(d)
     with t.loop(0, count) as j:
-        t.store(t.load(m, t.at(base, m, t.mul(t.add(i, j), step)), d.itemsize), t.at(to, m, j), d.itemsize)
+        t.store(
+            t.load(m, t.at(base, m, t.mul(t.add(i, j), step)), d.itemsize),
+            t.at(to, m, j),
+            d.itemsize,
+        )
 
 
 def _gather(

@@ -110,7 +110,7 @@ def _sum() -> Kernel:
 def _fill(spec: Nonzero) -> Kernel:
     t = Kernel(operands=3, name="fill")
     x, starts, out = (t.operand(n) for n in range(3))
-    size, block, _ = t.params(3)
+    size, block, _, room = t.params(4)
     with t.tasks() as task:
         low = t.mul(task, block)
         to = t.variable(t.word(starts, task))
@@ -122,6 +122,8 @@ def _fill(spec: Nonzero) -> Kernel:
             with t.endless() as leave:  # one bit after the other
                 bits = left.get()
                 leave(t.compare("icmp eq", bits, Value(bits.type, "0")))
+                # someone may have written to a shared operand since it was counted
+                leave(t.compare("icmp uge", to.get(), room))
                 if lanes == 1:
                     at = i
                     left.set(Value("i1", "false"))

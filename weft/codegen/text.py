@@ -1,7 +1,8 @@
 """Writing LLVM IR as text: values, structured loops and branches.
 
-Kernels are explicit vector code, so LLVM's cheap passes suffice; text is faster to make than an object graph and reads as
-what it is. Mutable variables are stack slots, which SROA turns into registers.
+Kernels are explicit vector code, so LLVM's cheap passes suffice; text is faster to make than an
+object graph and reads as what it is. Mutable variables are stack slots, which SROA turns into
+registers.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ class Text:
 
     def call(self, result: str, function: str, *args: Value) -> Value:
         """Call an intrinsic or a C function, declaring it once. `result` may be "void"."""
-        self.declares.setdefault(function, f"declare {result} @{function}({', '.join(a.type for a in args)})")
+        self.declares.setdefault(
+            function, f"declare {result} @{function}({', '.join(a.type for a in args)})"
+        )
         said = f"call {result} @{function}({', '.join(map(str, args))})"
         if result == "void":
             self.emit(said)

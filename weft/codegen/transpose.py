@@ -15,7 +15,9 @@ def lower(spec: TransposeSpec) -> str:
     x, y = t.pointer(frame, OPERANDS), t.pointer(frame, OPERANDS + 1)
     first, n = OPERANDS + 2, spec.outer
     rows, columns, down, across, x_step, y_step = (t.word(frame, first + i) for i in range(6))
-    sizes, x_outer, y_outer = ([t.word(frame, first + 6 + k * n + i) for i in range(n)] for k in range(3))
+    sizes, x_outer, y_outer = (
+        [t.word(frame, first + 6 + k * n + i) for i in range(n)] for k in range(3)
+    )
     element = f"i{8 * spec.itemsize}"
     with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
         column0 = t.mul(t.op("urem", task, across), BLOCK)
@@ -35,7 +37,14 @@ def lower(spec: TransposeSpec) -> str:
 
 
 def _block(
-    t: Text, spec: TransposeSpec, source: Value, target: Value, rows: Value, columns: Value, x_step: Value, y_step: Value
+    t: Text,
+    spec: TransposeSpec,
+    source: Value,
+    target: Value,
+    rows: Value,
+    columns: Value,
+    x_step: Value,
+    y_step: Value,
 ) -> None:
     """At most BLOCK x BLOCK elements: whole tiles, then what is left one by one."""
     element, side = f"i{8 * spec.itemsize}", min(16, 64 // spec.itemsize)
@@ -45,12 +54,35 @@ def _block(
     with t.loop(0, whole_rows, side) as r:
         with t.loop(0, whole_columns, side) as c:
             corner = t.at(source, element, t.add(r, t.mul(c, x_step)))
-            lines = [t.load(tile, t.at(corner, element, t.mul(x_step, k)), spec.itemsize) for k in range(side)]
+            lines = [
+                t.load(tile, t.at(corner, element, t.mul(x_step, k)), spec.itemsize)
+                for k in range(side)
+            ]
             out = t.at(target, element, t.add(t.mul(r, y_step), c))
             for k, line in enumerate(turn(t, lines)):
                 t.store(line, t.at(out, element, t.mul(y_step, k)), spec.itemsize)
-    _one_by_one(t, element, spec.itemsize, source, target, (whole_rows, rows), (Value("i64", "0"), columns), x_step, y_step)
-    _one_by_one(t, element, spec.itemsize, source, target, (Value("i64", "0"), whole_rows), (whole_columns, columns), x_step, y_step)
+    _one_by_one(
+        t,
+        element,
+        spec.itemsize,
+        source,
+        target,
+        (whole_rows, rows),
+        (Value("i64", "0"), columns),
+        x_step,
+        y_step,
+    )
+    _one_by_one(
+        t,
+        element,
+        spec.itemsize,
+        source,
+        target,
+        (Value("i64", "0"), whole_rows),
+        (whole_columns, columns),
+        x_step,
+        y_step,
+    )
 
 
 def _one_by_one(

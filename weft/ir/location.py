@@ -11,7 +11,9 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in the user's source: file, line and column span (1-based columns; 0 where Python does not know)."""
+    """A place in the user's source: file, line and column span (1-based columns; 0 where Python
+    does not know).
+    """
 
     file: str
     line: int

@@ -29,6 +29,10 @@ def _shape(sizes: Ints, axes: Ints) -> Ints:
 
 
 def _check(place: str, shape: Shape, starts: Ints, sizes: Ints, steps: Ints, axes: Ints) -> None:
+    kept = [a for a in axes if a >= 0]
+    if not len(shape) == len(starts) == len(sizes) == len(steps) or len(set(kept)) < len(kept):
+        got = f"starts {starts}, sizes {sizes}, steps {steps}, axes {axes}"
+        raise ShapeError(place, expected=f"an index of {len(shape)} axes", got=got)
     for axis, (n, a, k, s) in enumerate(zip(shape, starts, sizes, steps, strict=True)):
         if k and not (0 <= a < n and 0 <= a + (k - 1) * s < n):  # type: ignore[operator]
             raise ShapeError(

@@ -13,8 +13,9 @@ from weft.types import TensorType
 
 @dataclass(frozen=True)
 class Window:
-    """An operand's axis read at (pos * stride + tap * dilation - pad) / step, `pos` and `tap` being labels. Outside the
-    axis, and where the division has a remainder, it reads as 0."""
+    """An operand's axis read at (pos * stride + tap * dilation - pad) / step, `pos` and `tap` being
+    labels. Outside the axis, and where the division has a remainder, it reads as 0.
+    """
 
     pos: str
     tap: str
@@ -35,8 +36,8 @@ Axis = str | Window
 class Contraction:
     """out[...] = sum of a[...] * b[...] over the labels that `out` lacks.
 
-    Labels: in a, b and out — batch; in a and out — rows; in b and out — columns; in a and b only — summed, in the order in
-    which they stand in a. `sizes` gives labels that no plain axis has.
+    Labels: in a, b and out — batch; in a and out — rows; in b and out — columns; in a and b only —
+    summed, in the order in which they stand in a. `sizes` gives labels that no plain axis has.
     """
 
     a: tuple[Axis, ...]
@@ -75,7 +76,9 @@ def label_sizes(c: Contraction, a: TensorType, b: TensorType, place: str) -> dic
             if known != 1 and n not in (1, known):
                 raise ShapeError(
                     place,
-                    expected=f"matching sizes, {c.a} and {c.b}" if place == "contract" else "inner sizes that match",
+                    expected=f"matching sizes, {c.a} and {c.b}"
+                    if place == "contract"
+                    else "inner sizes that match",
                     got=f"{a} and {b}",
                     hint=f"sizes {known} and {n} meet",
                 )
@@ -90,7 +93,10 @@ def contracted_type(c: Contraction, a: Any, b: Any, place: str) -> TensorType:
             raise DTypeError(place, expected="tensors", got=f"a Python {t.__name__}")
     if a.dtype is not b.dtype:
         raise DTypeError(
-            place, expected="operands of one dtype", got=f"{a.dtype.name} and {b.dtype.name}", hint="use .astype()"
+            place,
+            expected="operands of one dtype",
+            got=f"{a.dtype.name} and {b.dtype.name}",
+            hint="use .astype()",
         )
     if a.dtype.kind == "b":
         raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
@@ -105,11 +111,12 @@ def flipped(c: Contraction) -> Contraction:
 
 @lru_cache(maxsize=4096)
 def cotangent_of_a(c: Contraction, a: TensorType, b: TensorType) -> tuple[Contraction, bool]:
-    """The contraction of the result's cotangent with the other operand that gives the cotangent of `a`; and whether the
-    cotangent is its first operand (else its second).
+    """The contraction of the result's cotangent with the other operand that gives the cotangent of
+    `a`; and whether the cotangent is its first operand (else its second).
 
-    An axis of `a` that was read through a window becomes a result axis of its own; the cotangent's axis is then the one
-    that is read through a window, at the position that the coordinate came from.
+    An axis of `a` that was read through a window becomes a result axis of its own; the cotangent's
+    axis is then the one that is read through a window, at the position that the coordinate came
+    from.
     """
     sizes = label_sizes(c, a, b, "contract")
     out: list[str] = []

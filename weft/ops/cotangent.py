@@ -14,10 +14,13 @@ Formula = Callable[..., Any]
 
 
 class Cotangent:
-    """A formula over (g, y, *xs). `run` is the formula itself or, once it was seen to be several elementwise ops, a
-    composite of the operands that it reads."""
+    """A formula over (g, y, *xs). `run` is the formula itself or, once it was seen to be several
+    elementwise ops, a composite of the operands that it reads.
+    """
 
-    def __init__(self, name: str, formula: Formula, arity: int, composite: Callable[[str], Any]) -> None:
+    def __init__(
+        self, name: str, formula: Formula, arity: int, composite: Callable[[str], Any]
+    ) -> None:
         self.name, self.formula, self.arity, self.composite = name, formula, arity, composite
         self.run: Formula = self._first
         self.op: Op | None = None
@@ -61,6 +64,8 @@ class Cotangent:
     def _fused(self, g: Value, y: Value, *xs: Any) -> Value:
         operands = (g, y, *xs)
         given = [operands[i] for i in self.used]
-        if not all(isinstance(v, Value) for v in given):  # Python numbers: the ops take them, a composite does not
+        if not all(
+            isinstance(v, Value) for v in given
+        ):  # Python numbers: the ops take them, a composite does not
             return self.formula(g, y, *xs)  # type: ignore[no-any-return]
         return self.op(*given)  # type: ignore[no-any-return, misc]

@@ -163,8 +163,9 @@ def _eye_samples() -> Iterator[Sample]:
 
 
 def _eye_type(*, shape: Shape, offset: int, dtype: DType) -> TensorType:
-    if len(shape) != 2:
-        raise ShapeError("eye", expected="two sizes", got=str(shape))
+    if len(shape) != 2 or not isinstance(offset, int):
+        got = f"{shape} and {offset}"
+        raise ShapeError("eye", expected="two sizes and the number of a diagonal", got=got)
     return TensorType(shape, dtype)
 
 

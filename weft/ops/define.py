@@ -1,7 +1,8 @@
 """The op record, the value every op takes and gives, and the one door all calls go through.
 
-A call means one of two things, decided by its inputs: symbolic (some input is a graph node: the call becomes a node) or
-eager (a plan for these layouts is looked up, or made by the `Eager` mode that the runtime installs, and launched).
+A call means one of two things, decided by its inputs: symbolic (some input is a graph node: the
+call becomes a node) or eager (a plan for these layouts is looked up, or made by the `Eager` mode
+that the runtime installs, and launched).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.buffer import Buffer
-from weft.errors import DTypeError, WeftError
+from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
 from weft.ops import attributes
 from weft.types import TensorType
@@ -67,7 +68,9 @@ class Call:
 
     __slots__ = ("attrs", "op", "out", "types")
 
-    def __init__(self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any], out: Types | None = None) -> None:
+    def __init__(
+        self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any], out: Types | None = None
+    ) -> None:
         self.op, self.types, self.attrs, self.out = op, types, attrs, out
 
     def __repr__(self) -> str:
@@ -78,12 +81,13 @@ class Call:
 class Eager(Protocol):
     """How calls on real data run. The runtime installs its own at import."""
 
-
     def first(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any: ...
 
 
 class _Installed:
-    """What later rooms install: the eager mode (runtime), the Tensor class (tensor), the symbolic tape (autodiff)."""
+    """What later rooms install: the eager mode (runtime), the Tensor class (tensor), the
+    symbolic tape (autodiff).
+    """
 
     eager: Eager
     launch: Callable[..., Any]  # (plan, *operands) -> Tensor, the native call
@@ -99,8 +103,9 @@ installed = _Installed()
 class Op:
     """Everything the framework knows about an operation.
 
-    `infer` maps operand types and attributes to the result's type. Exactly one of `scalar`, `at`, `fold`, `contract`,
-    `extern`, `body` says what the result is; `view`, where given, lets the result share its operand's memory instead.
+    `infer` maps operand types and attributes to the result's type. Exactly one of `scalar`, `at`,
+    `fold`, `contract`, `extern`, `body` says what the result is; `view`, where given, lets the
+    result share its operand's memory instead.
     """
 
     name: str
@@ -111,8 +116,12 @@ class Op:
     contract: Callable[..., Any] | None = None  # (*types, **attrs) -> Contraction
     extern: str | None = None  # the name of a hand-written kernel family
     body: Callable[..., Any] | None = None  # (*values, **attrs) -> values, said in other ops
-    view: Callable[..., Any] | None = None  # (layout, **attrs) -> (Layout, offset in elements) or None
-    vjp: Callable[..., tuple[Any, ...]] | None = None  # (g, y, *xs, **attrs) -> cotangents, thunks or None
+    view: Callable[..., Any] | None = (
+        None  # (layout, **attrs) -> (Layout, offset in elements) or None
+    )
+    vjp: Callable[..., tuple[Any, ...]] | None = (
+        None  # (g, y, *xs, **attrs) -> cotangents, thunks or None
+    )
     onnx: Any = None
     reference: Callable[..., Any] | None = None  # NumPy arrays -> array; tests only
     samples: Callable[[], Any] | None = None  # inputs worth testing
@@ -123,7 +132,10 @@ class Op:
     def __call__(self, *xs: Any, **attrs: Any) -> Any:
         try:
             plan = self.plans[
-                (*[x.data.layout if isinstance(x, Value) else x.__class__ for x in xs], *attrs.values())
+                (
+                    *[x.data.layout if isinstance(x, Value) else x.__class__ for x in xs],
+                    *attrs.values(),
+                )
             ]
         except (KeyError, AttributeError, TypeError):
             plan = None  # nothing raised behind the door should show this miss as its cause
@@ -144,7 +156,10 @@ def register(op: Op) -> Op:
 
 def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """The door when no plan is known yet: lift the operands, then eager or symbolic as they say."""
-    lifted = tuple(x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x) for x in xs)
+    lifted = tuple(
+        x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x)
+        for x in xs
+    )
     if any(isinstance(x, Value) and isinstance(x.data, Node) for x in lifted):
         return record_call(op, lifted, attrs)
     return installed.eager.first(op, lifted, attrs)
@@ -157,30 +172,49 @@ def types_of(xs: tuple[Any, ...]) -> tuple[Type, ...]:
 def inferred(op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> Types:
     """The type of a call's result, or an error that names the op: this is where calls are checked.
 
-    A type rule that meets another number of operands or attributes than it has, or a Python number where it reads a
-    tensor's shape, fails as Python fails; here that is given a name.
+    A type rule that meets another number of operands or attributes than it has, a Python number
+    where it reads a tensor's shape, or axes that are not there, fails as Python fails; here that
+    is given a name.
     """
     attributes.check(op.name, attrs)
     try:
-        return op.infer(*types, **attrs)
+        out = op.infer(*types, **attrs)
     except WeftError:
         raise
-    except (TypeError, AttributeError) as e:
-        expected = f"operands and attributes as in {op.name}{inspect.signature(op.body or op.infer)}"
-        raise DTypeError(op.name, expected=expected, got=str(Call(op, types, attrs))) from e
+    except (TypeError, AttributeError, LookupError, ValueError, ArithmeticError) as e:
+        raise _misfit(op, types, attrs, e) from e
+    if isinstance(out, (TensorType, tuple)):
+        return out
+    raise _misfit(op, types, attrs, TypeError())
+
+
+def _misfit(op: Op, types: tuple[Type, ...], attrs: dict[str, Any], e: Exception) -> WeftError:
+    kind = DTypeError if isinstance(e, (TypeError, AttributeError)) else ShapeError
+    expected = f"operands and attributes that fit {op.name}{inspect.signature(op.body or op.infer)}"
+    return kind(op.name, expected=expected, got=str(Call(op, types, attrs)))
 
 
 # symbolic mode
 
-constant = register(Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made."))
-parameter = register(Op("parameter", infer=lambda *, position, type: type, doc="An input of a function."))
+constant = register(
+    Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made.")
+)
+parameter = register(
+    Op("parameter", infer=lambda *, position, type: type, doc="An input of a function.")
+)
 result = register(
-    Op("result", infer=lambda *_, position, type: type, doc="One of the results of an op that has several.")
+    Op(
+        "result",
+        infer=lambda *_, position, type: type,
+        doc="One of the results of an op that has several.",
+    )
 )
 
 
 def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """The call as a node (or, for several results, a node and its picks), noted on the tape like any other."""
+    """The call as a node (or, for several results, a node and its picks), noted on the tape
+    like any other.
+    """
     operand_types = types_of(xs)
     out = inferred(op, operand_types, attrs)
     call = Call(op, operand_types, attrs, out)
@@ -190,7 +224,10 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
     nodes = [node]
     if isinstance(out, tuple):
-        nodes = [Node(result, (node,), (("position", i), ("type", t)), t, loc) for i, t in enumerate(types)]
+        nodes = [
+            Node(result, (node,), (("position", i), ("type", t)), t, loc)
+            for i, t in enumerate(types)
+        ]
     outs = tuple(installed.tensor(n) for n in nodes)
     installed.note(call, xs, outs)
     return outs if isinstance(out, tuple) else outs[0]

@@ -1,4 +1,6 @@
-"""einsum, tensordot and vecdot: said in contractions, two operands at a time, from left to right."""
+"""einsum, tensordot and vecdot: said in contractions, two operands at a time, from left to
+right.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from weft.errors import DTypeError, ShapeError
 from weft.ops.contraction import Contraction
 from weft.ops.define import Value
 from weft.ops.elementwise import astype
+from weft.ops.joining import diagonal
 from weft.ops.linalg import contract
 from weft.ops.movement import permute_dims
-from weft.ops.joining import diagonal
 from weft.ops.reduction import sum
 from weft.types import normalize_axis, result_dtype
 
@@ -29,7 +31,9 @@ def einsum(equation: str, *operands: Value) -> Value:
         for n, size in zip(names, x.type.shape, strict=True):
             if sizes.get(n, 1) != 1 and size not in (1, sizes[n]):
                 raise ShapeError(
-                    f"einsum {equation!r}", expected=f"one size for {n!r}", got=f"{sizes[n]} and {size}"
+                    f"einsum {equation!r}",
+                    expected=f"one size for {n!r}",
+                    got=f"{sizes[n]} and {size}",
                 )
             sizes[n] = size if sizes.get(n, 1) == 1 else sizes[n]
     while len(terms) > 1:
@@ -57,7 +61,11 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[Labels], Labe
             raise ShapeError(place, expected="letters, commas, '...' and '->'", got=term)
         spread = x.type.ndim - len(head + tail)
         if spread < 0 or (spread and not dots):
-            raise ShapeError(place, expected=f"an operand of {len(head + tail)} axes for {term!r}", got=str(x.type))
+            raise ShapeError(
+                place,
+                expected=f"an operand of {len(head + tail)} axes for {term!r}",
+                got=str(x.type),
+            )
         broad = max(broad, spread)
         inputs.append((head, spread, tail))
     dims = tuple(f"...{i}" for i in range(broad))
@@ -67,7 +75,9 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[Labels], Labe
         out: Labels = (*head, *(dims if dots else ()), *tail)
         unknown = [n for n in out if not any(n in names for names in named)]
         if unknown or len(set(out)) < len(out) or (broad and not dots):
-            raise ShapeError(place, expected="a result naming axes of the operands once each", got=right)
+            raise ShapeError(
+                place, expected="a result naming axes of the operands once each", got=right
+            )
     else:
         letters = [n for names in named for n in names if n not in dims]
         out = (*dims, *sorted(n for n in set(letters) if letters.count(n) == 1))
@@ -110,18 +120,25 @@ def _pair(
 
 
 def tensordot(a: Value, b: Value, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Value:
-    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or the ones listed."""
+    """The sum of products over pairs of axes: the last `axes` of a with the first of b, or the
+    ones listed.
+    """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.type.ndim, b.type.ndim):
             raise ShapeError("tensordot", expected="axes that both operands have", got=str(axes))
         of_a, of_b = list(range(a.type.ndim - axes, a.type.ndim)), list(range(axes))
     else:
-        of_a, of_b = ([normalize_axis(i, t.type.ndim, "tensordot") for i in s] for s, t in zip(axes, (a, b), strict=True))
+        of_a, of_b = (
+            [normalize_axis(i, t.type.ndim, "tensordot") for i in s]
+            for s, t in zip(axes, (a, b), strict=True)
+        )
         if len(of_a) != len(of_b):
             raise ShapeError("tensordot", expected="as many axes of a as of b", got=str(axes))
     for i, j in zip(of_a, of_b, strict=True):
         if a.type.shape[i] != b.type.shape[j]:
-            raise ShapeError("tensordot", expected="matching sizes", got=f"{a.type} and {b.type} over {axes}")
+            raise ShapeError(
+                "tensordot", expected="matching sizes", got=f"{a.type} and {b.type} over {axes}"
+            )
     left = [f"a{i}" for i in range(a.type.ndim)]
     right = [f"b{j}" for j in range(b.type.ndim)]
     for n, (i, j) in enumerate(zip(of_a, of_b, strict=True)):
@@ -135,7 +152,9 @@ def vecdot(a: Value, b: Value, axis: int = -1) -> Value:
     ndim = max(a.type.ndim, b.type.ndim)
     i, j = (normalize_axis(axis, t.type.ndim, "vecdot") - t.type.ndim for t in (a, b))
     if i != j or a.type.shape[i] != b.type.shape[j]:
-        raise ShapeError("vecdot", expected=f"equal sizes along axis {axis}", got=f"{a.type} and {b.type}")
+        raise ShapeError(
+            "vecdot", expected=f"equal sizes along axis {axis}", got=f"{a.type} and {b.type}"
+        )
     names = tuple("k" if n == ndim + i else f"b{n}" for n in range(ndim))
     left, right = names[ndim - a.type.ndim :], names[ndim - b.type.ndim :]
     out = tuple(n for n in names if n != "k")

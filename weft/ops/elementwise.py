@@ -1,4 +1,6 @@
-"""Scalar functions lifted to tensors, a line or two each: name, rule in scalar verbs, cotangent of each operand."""
+"""Scalar functions lifted to tensors, a line or two each: name, rule in scalar verbs, cotangent
+of each operand.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import DTypeError
-from weft.ops import math as m
-from weft.ops import scalar as s
+from weft.ops import math as m, scalar as s
 from weft.ops.define import Op, Type, Value, register
 from weft.ops.makers import common_dtype, elementwise, like, shapes, wants_gradient
 from weft.ops.samples import Sample, array, pointwise
@@ -201,9 +202,7 @@ lgamma = real(
     reference=np.vectorize(math.lgamma, otypes="d"),
     spans=((0.3, 9),),
 )
-digamma = real(
-    "digamma", m.digamma, lambda g, y, a: g * polygamma(a, n=1), spans=((0.3, 9),)
-)
+digamma = real("digamma", m.digamma, lambda g, y, a: g * polygamma(a, n=1), spans=((0.3, 9),))
 
 
 def _polygamma_samples() -> Iterator[Sample]:
@@ -212,10 +211,16 @@ def _polygamma_samples() -> Iterator[Sample]:
         yield Sample((array((2, 3), float64, (0.3, 9)),), {"n": n})
 
 
+def _polygamma_type(t: TensorType, *, n: int) -> TensorType:
+    if not 1 <= n <= 20:
+        raise ShapeError("polygamma", expected="a derivative from 1 to 20", got=str(n))
+    return TensorType(t.shape, common_dtype("polygamma", (t,), "float"))
+
+
 polygamma = register(
     Op(
         "polygamma",
-        lambda t, *, n: TensorType(t.shape, common_dtype("polygamma", (t,), "float")),
+        _polygamma_type,
         scalar=lambda x, *, n: m.polygamma(
             x.cast(common_dtype("polygamma", (TensorType((), x.dtype),), "float")), n
         ),

@@ -190,8 +190,9 @@ roll: Op = register(
 
 
 def _matrix_type(place: str, x: TensorType, *, offset: int) -> TensorType:
-    if x.ndim < 2:
-        raise ShapeError(place, expected="at least two axes", got=str(x))
+    if x.ndim < 2 or not isinstance(offset, int):
+        wanted = "at least two axes and the number of a diagonal"
+        raise ShapeError(place, expected=wanted, got=f"{x} and {offset}")
     return x
 
 

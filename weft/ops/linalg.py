@@ -40,7 +40,12 @@ def _contract_samples() -> Iterator[Sample]:
     x, w = array((2, 3, 8), float32), array((4, 3, 3), float32, seed=1)
     for stride, pad in [(1, 0), (1, 1), (2, 1)]:
         n = (8 + 2 * pad - 3) // stride + 1
-        spec = Contraction(("n", "c", Window("p", "t", stride, 1, pad)), ("o", "c", "t"), ("n", "o", "p"), (("p", n),))
+        spec = Contraction(
+            ("n", "c", Window("p", "t", stride, 1, pad)),
+            ("o", "c", "t"),
+            ("n", "o", "p"),
+            (("p", n),),
+        )
         yield Sample((x, w), {"spec": spec})
     bad = Contraction(("i", "k"), ("k", "j"), ("i", "j"))
     yield Sample((array((3, 5), float32), array((4, 4), float32)), {"spec": bad}, ShapeError)
@@ -94,7 +99,9 @@ contract = register(
 def _matmul_contraction(a: TensorType, b: TensorType) -> Contraction:
     if not (isinstance(a, TensorType) and isinstance(b, TensorType)) or a.ndim == 0 or b.ndim == 0:
         got = " and ".join(str(t) if isinstance(t, TensorType) else t.__name__ for t in (a, b))
-        raise ShapeError("matmul", expected="tensors of at least one axis", got=got, hint="use * for scalars")
+        raise ShapeError(
+            "matmul", expected="tensors of at least one axis", got=got, hint="use * for scalars"
+        )
     batch = max(a.ndim, b.ndim) - 2
     names = tuple(f"b{i}" for i in range(max(batch, 0)))
     own_a = names[len(names) - (a.ndim - 2) :] if a.ndim > 2 else ()
@@ -148,7 +155,6 @@ def _conv_labels(spatial: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(f"p{i}" for i in range(spatial)), tuple(f"t{i}" for i in range(spatial))
 
 
-
 def _conv_samples() -> Iterator[Sample]:
     x, w = array((2, 4, 7, 6), float32), array((6, 4, 3, 3), float32, seed=1)
     one = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
@@ -168,7 +174,13 @@ def _conv_samples() -> Iterator[Sample]:
 
 @composite("convolution", samples=_conv_samples, onnx="Conv")
 def convolution(
-    x: Value, w: Value, *, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], groups: int
+    x: Value,
+    w: Value,
+    *,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
 ) -> Value:
     """Cross-correlation of x (N, C, …) with w (O, C / groups, …), zeros beyond the edges.
 
@@ -177,7 +189,9 @@ def convolution(
     spatial = len(stride)
     xs, ws = x.type.shape, w.type.shape
     if len(xs) != spatial + 2 or len(ws) != spatial + 2:
-        raise ShapeError("convolution", expected=f"{spatial + 2} axes in x and w", got=f"{x.type} and {w.type}")
+        raise ShapeError(
+            "convolution", expected=f"{spatial + 2} axes in x and w", got=f"{x.type} and {w.type}"
+        )
     if groups < 1 or xs[1] != ws[1] * groups or ws[0] % groups:  # type: ignore[operator]
         raise ShapeError(
             "convolution",
@@ -195,13 +209,22 @@ def convolution(
         )  # fmt: skip
     pos, taps = _conv_labels(spatial)
     windows = tuple(
-        Window(p, t, s, d, q) for p, t, s, d, q in zip(pos, taps, stride, dilation, padding, strict=True)
+        Window(p, t, s, d, q)
+        for p, t, s, d, q in zip(pos, taps, stride, dilation, padding, strict=True)
     )
     if groups == 1:
-        spec = Contraction(("n", "c", *windows), ("o", "c", *taps), ("n", "o", *pos), tuple(zip(pos, sizes, strict=True)))
+        spec = Contraction(
+            ("n", "c", *windows),
+            ("o", "c", *taps),
+            ("n", "o", *pos),
+            tuple(zip(pos, sizes, strict=True)),
+        )
         return contract(x, w, spec=spec)  # type: ignore[no-any-return]
     spec = Contraction(
-        ("n", "g", "c", *windows), ("g", "o", "c", *taps), ("n", "g", "o", *pos), tuple(zip(pos, sizes, strict=True))
+        ("n", "g", "c", *windows),
+        ("g", "o", "c", *taps),
+        ("n", "g", "o", *pos),
+        tuple(zip(pos, sizes, strict=True)),
     )
     split_x = reshape(x, shape=(xs[0], groups, ws[1], *xs[2:]))
     split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))  # type: ignore[operator]
@@ -211,7 +234,13 @@ def convolution(
 
 def _transposed_samples() -> Iterator[Sample]:
     x, w = array((2, 4, 3, 4), float32), array((4, 3, 3, 3), float32, seed=1)
-    one = {"stride": (1, 1), "padding": (0, 0), "output_padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    one = {
+        "stride": (1, 1),
+        "padding": (0, 0),
+        "output_padding": (0, 0),
+        "dilation": (1, 1),
+        "groups": 1,
+    }
     yield Sample((x, w), one)
     yield Sample((x, w), one | {"stride": (2, 2), "padding": (1, 1), "output_padding": (1, 1)})
     yield Sample((x, w), one | {"dilation": (2, 1)})
@@ -224,26 +253,44 @@ def convolution_transpose(
     x: Value, w: Value, *, stride: tuple[int, ...], padding: tuple[int, ...], output_padding: tuple[int, ...],
     dilation: tuple[int, ...], groups: int,
 ) -> Value:  # fmt: skip
-    """The gradient of `convolution` with respect to its input, as a layer: x (N, C, …), w (C, O / groups, …)."""
+    """The gradient of `convolution` with respect to its input, as a layer: x (N, C, …), w (C, O
+    / groups, …).
+    """
     spatial = len(stride)
     xs, ws = x.type.shape, w.type.shape
-    if len(xs) != spatial + 2 or len(ws) != spatial + 2 or xs[1] != ws[0] or groups < 1 or ws[0] % groups:  # type: ignore[operator]
+    if (
+        len(xs) != spatial + 2
+        or len(ws) != spatial + 2
+        or xs[1] != ws[0]
+        or groups < 1
+        or ws[0] % groups
+    ):  # type: ignore[operator]
         raise ShapeError(
             "convolution_transpose", expected=f"x (N, C, …) and w (C, O / groups, …) with {spatial} spatial axes",
             got=f"{x.type} and {w.type} with groups={groups}",
         )  # fmt: skip
     sizes = [
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1  # type: ignore[operator]
-        for n, k, s, p, d, e in zip(xs[2:], ws[2:], stride, padding, dilation, output_padding, strict=True)
+        for n, k, s, p, d, e in zip(
+            xs[2:], ws[2:], stride, padding, dilation, output_padding, strict=True
+        )
     ]
     if min(sizes, default=1) < 1:
-        raise ShapeError("convolution_transpose", expected="a result of at least one element", got=str(tuple(sizes)))
+        raise ShapeError(
+            "convolution_transpose",
+            expected="a result of at least one element",
+            got=str(tuple(sizes)),
+        )
     pos, taps = _conv_labels(spatial)
     windows = tuple(
-        Window(p, t, 1, -d, -q, s) for p, t, s, d, q in zip(pos, taps, stride, dilation, padding, strict=True)
+        Window(p, t, 1, -d, -q, s)
+        for p, t, s, d, q in zip(pos, taps, stride, dilation, padding, strict=True)
     )
     spec = Contraction(
-        ("g", "c", "o", *taps), ("n", "g", "c", *windows), ("n", "g", "o", *pos), tuple(zip(pos, sizes, strict=True))
+        ("g", "c", "o", *taps),
+        ("n", "g", "c", *windows),
+        ("n", "g", "o", *pos),
+        tuple(zip(pos, sizes, strict=True)),
     )
     split_x = reshape(x, shape=(xs[0], groups, ws[0] // groups, *xs[2:]))  # type: ignore[operator]
     split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))  # type: ignore[operator]

@@ -17,7 +17,6 @@ from weft.ops.scalar import Scalar
 from weft.types import DType, TensorType, broadcast_shapes, result_dtype
 from weft.types.dtype import bool_, float32, uint8
 
-
 #: what an elementwise op takes: the kinds of its common dtype, and what other kinds become
 DOMAINS: dict[str, tuple[str, DType | None]] = {
     "any": ("fiub", None),
@@ -64,11 +63,12 @@ def elementwise(
 ) -> Op:
     """An op that computes each element from the elements beside it.
 
-    `rule` says so in scalar verbs, in the common dtype of the operands (float32 for the half types). Broadcasting,
-    promotion, casting and their gradients are derived; `formulas` are the cotangents of the operands in turn, each a
-    function of (g, y, *xs). `gives` is the result's dtype where it is not the common one; `bools`: bool operands are
-    taken as numbers 0 and 1 and the result is made bool again. `reference` is NumPy's function of that name unless said;
-    `spans` are ranges of the operands worth testing.
+    `rule` says so in scalar verbs, in the common dtype of the operands (float32 for the half
+    types). Broadcasting, promotion, casting and their gradients are derived; `formulas` are the
+    cotangents of the operands in turn, each a function of (g, y, *xs). `gives` is the result's
+    dtype where it is not the common one; `bools`: bool operands are taken as numbers 0 and 1 and
+    the result is made bool again. `reference` is NumPy's function of that name unless said; `spans`
+    are ranges of the operands worth testing.
     """
     if bools:
         domain = "any"
@@ -89,14 +89,19 @@ def elementwise(
         return y.cast(gives or common)
 
     cotangents = [
-        None if f is None else Cotangent(f"{name}_vjp{i}", f, arity, composite) for i, f in enumerate(formulas)
+        None if f is None else Cotangent(f"{name}_vjp{i}", f, arity, composite)
+        for i, f in enumerate(formulas)
     ]
 
     def vjp(g: Value, y: Value, *xs: Any) -> tuple[Any, ...]:
-        if len(xs) == 1 and cotangents[0] is not None:  # noted because it is wanted: no need to wait
+        if (
+            len(xs) == 1 and cotangents[0] is not None
+        ):  # noted because it is wanted: no need to wait
             return (like(cotangents[0].run(g, y, xs[0]), xs[0]),)
         return tuple(
-            None if f is None or not wants_gradient(x) else (lambda f=f, x=x: like(f.run(g, y, *xs), x))
+            None
+            if f is None or not wants_gradient(x)
+            else (lambda f=f, x=x: like(f.run(g, y, *xs), x))
             for f, x in zip(cotangents, xs, strict=True)
         )
 
@@ -120,7 +125,9 @@ def wants_gradient(x: Any) -> bool:
 
 
 class _Later:
-    """What gradients of every op need but is itself said in ops: filled in by the files that define it."""
+    """What gradients of every op need but is itself said in ops: filled in by the files that
+    define it.
+    """
 
     like: Callable[[Value, Value], Value]
     sum: Callable[..., Value]
@@ -133,7 +140,9 @@ later = _Later()
 
 
 def like(g: Value, x: Value) -> Value:
-    """A cotangent brought back to its operand's shape and dtype: the transpose of broadcasting and casting."""
+    """A cotangent brought back to its operand's shape and dtype: the transpose of broadcasting
+    and casting.
+    """
     return g if g.type is x.type else later.like(g, x)
 
 
@@ -141,7 +150,8 @@ def composite(
     name: str | None = None, *, vjp: Callable[..., Any] | None = None, onnx: Any = None,
     infer: Callable[..., Any] | None = None, reference: Any = None, samples: Any = None,
 ) -> Callable[[Callable[..., Any]], Op]:  # fmt: skip
-    """An op said in other ops, kept as one node. Type, kernel and gradient all derive from the body.
+    """An op said in other ops, kept as one node. Type, kernel and gradient all derive from the
+    body.
 
     >>> from weft import ops
     >>> @composite("double_it")

@@ -1,6 +1,7 @@
 """Moving elements without computing: reshape, permute, broadcast, slice, join, pad.
 
-Most of these are views in eager mode (`view` gives the layout); `at` says the same as an index function for kernels.
+Most of these are views in eager mode (`view` gives the layout); `at` says the same as an index
+function for kernels.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from weft.buffer import Layout
-from weft.errors import DTypeError, ShapeError
+from weft.errors import ShapeError
 from weft.ops.define import Op, Value, register
+from weft.ops.elementwise import astype
 from weft.ops.makers import later
-from weft.ops.elementwise import astype, copy
 from weft.ops.samples import Sample, array
 from weft.types import Shape, TensorType, broadcast_shapes
 from weft.types.dtype import float32, int8
@@ -112,7 +113,9 @@ alias = register(
 
 def _permute_type(t: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     if sorted(axes) != list(range(t.ndim)):
-        raise ShapeError("permute_dims", expected=f"a permutation of 0..{t.ndim - 1}", got=str(axes))
+        raise ShapeError(
+            "permute_dims", expected=f"a permutation of 0..{t.ndim - 1}", got=str(axes)
+        )
     return TensorType([t.shape[a] for a in axes], t.dtype)
 
 
@@ -176,9 +179,16 @@ broadcast_to = register(
 
 
 def _slice_type(t: TensorType, *, starts: Any, sizes: Any, steps: Any) -> TensorType:
+    if not t.ndim == len(starts) == len(sizes) == len(steps):
+        got = f"starts {starts}, sizes {sizes}, steps {steps} of {t}"
+        raise ShapeError("slice", expected=f"{t.ndim} starts, sizes and steps", got=got)
     for n, a, k, s in zip(t.shape, starts, sizes, steps, strict=True):
         if k and not (0 <= a < n and 0 <= a + (k - 1) * s < n):
-            raise ShapeError("slice", expected=f"indices within an axis of {n}", got=f"start {a}, size {k}, step {s}")
+            raise ShapeError(
+                "slice",
+                expected=f"indices within an axis of {n}",
+                got=f"start {a}, size {k}, step {s}",
+            )
     return TensorType(sizes, t.dtype)
 
 
@@ -236,8 +246,14 @@ def _unslice_reference(x: Any, *, shape: Shape, starts: Any, steps: Any) -> Any:
     return out
 
 
+def _unslice_type(t: TensorType, *, shape: Shape, starts: Any, steps: Any) -> TensorType:
+    out = TensorType(shape, t.dtype)
+    _slice_type(out, starts=starts, sizes=t.shape, steps=steps)
+    return out
+
+
 unslice = register(
-    Op("unslice", lambda t, *, shape, starts, steps: TensorType(shape, t.dtype), at=_unslice_at,
+    Op("unslice", _unslice_type, at=_unslice_at,
        vjp=lambda g, y, x, *, shape, starts, steps: (
            slice_(g, starts=starts, sizes=x.type.shape, steps=steps),),
        reference=_unslice_reference, samples=_unslice_samples,

@@ -149,6 +149,13 @@ def _extend_reference(x: Any, *, widths: Widths, mode: str) -> Any:
     return np.pad(x, widths, mode=_NUMPY[mode])
 
 
+def _places_type(*, size: int, before: int, after: int, mode: str) -> TensorType:
+    (n,) = _extend_type(
+        TensorType((size,), int64), widths=((before, after),), mode=mode
+    ).shape
+    return TensorType((n,), int64)
+
+
 extend: Op = register(
     Op(
         "extend",
@@ -163,7 +170,7 @@ extend: Op = register(
 extended_places: Op = register(
     Op(
         "extended_places",
-        lambda *, size, before, after, mode: TensorType((before + size + after,), int64),
+        _places_type,
         at=lambda i, *, size, before, after, mode: _EXTENSIONS[mode](
             i[0] - before, i[0].like(0) + size
         ),

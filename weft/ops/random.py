@@ -23,8 +23,10 @@ from weft.types.dtype import DTYPES, bool_, float32, float64, int64
 
 
 def _type(
-    name: str, kinds: str, operands: tuple[Type, ...], shape: Shape, dtype: DType
+    name: str, kinds: str, count: int, operands: tuple[Type, ...], shape: Shape, dtype: DType
 ) -> TensorType:
+    if len(operands) != count:
+        raise DTypeError(name, expected=f"{count} integers", got=str(len(operands)))
     for t in operands:
         if t is float or (isinstance(t, TensorType) and (t.shape or not t.dtype.is_int)):
             raise ShapeError(name, expected="integers", got=str(t))
@@ -70,7 +72,7 @@ def _make(
     return register(
         Op(
             name,
-            lambda *ts, shape, dtype: _type(name, kinds, ts, shape, dtype),
+            lambda *ts, shape, dtype: _type(name, kinds, 2 + len(more), ts, shape, dtype),
             at=Flat(at),
             reference=compared,
             samples=samples,

@@ -7,11 +7,23 @@ from functools import partial
 from typing import Any
 
 from weft.ir import Function
-from weft.ops.define import Op, Type, Types, Value, as_node, constant, installed, placeholder, result
+from weft.ops.define import (
+    Op,
+    Type,
+    Types,
+    Value,
+    as_node,
+    constant,
+    installed,
+    placeholder,
+    result,
+)
 from weft.types import TensorType
 
 
-def record(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dict[str, Any]) -> Function:
+def record(
+    name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dict[str, Any]
+) -> Function:
     """The graph of `f` over inputs of `types`."""
     xs = [placeholder(t, i) for i, t in enumerate(types)]  # type: ignore[arg-type]
     out = f(*xs, **attrs)
@@ -19,7 +31,9 @@ def record(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dic
     return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))  # type: ignore[misc]
 
 
-def replay(f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda op: op) -> tuple[Any, ...]:
+def replay(
+    f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda op: op
+) -> tuple[Any, ...]:
     """Call the ops of `f` again, on other values; `call` may say what to call in an op's place."""
     env: dict[Any, Any] = dict(zip(f.params, xs, strict=True))
     for n in f.order:
@@ -33,7 +47,9 @@ def replay(f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda 
     return tuple(env[r] for r in f.results)
 
 
-def expanded(name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dict[str, Any]) -> Function:
+def expanded(
+    name: str, f: Callable[..., Any], types: tuple[Type, ...], attrs: dict[str, Any]
+) -> Function:
     """The graph of `f` with every composite in it replaced by its body, to the bottom."""
     found = record(name, f, types, attrs)
     while any(n.op.body for n in found.order):  # type: ignore[attr-defined]
@@ -49,7 +65,13 @@ def infer_body(body: Callable[..., Any]) -> Callable[..., Types]:
     """The type rule of a composite: run the body on symbols and look."""
 
     def infer(*types: Type, **attrs: Any) -> Types:
-        out = body(*(placeholder(t, i) if isinstance(t, TensorType) else t(1) for i, t in enumerate(types)), **attrs)
+        out = body(
+            *(
+                placeholder(t, i) if isinstance(t, TensorType) else t(1)
+                for i, t in enumerate(types)
+            ),
+            **attrs,
+        )
         return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
 
     return infer

@@ -5,6 +5,7 @@ The order in which elements meet is part of the contract: see docs/numerics.md.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,6 +30,11 @@ def folded_shape(shape: Shape, axes: Axes, keepdims: bool) -> Shape:
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
+def check_axes(place: str, t: TensorType, axes: Axes) -> None:
+    if len(set(axes)) < len(axes) or not builtins.all(0 <= a < t.ndim for a in axes):
+        raise ShapeError(place, expected=f"distinct axes of {t}", got=str(axes))
+
+
 def restore(g: Value, x: Value, axes: Axes) -> Value:
     """A folded value spread over the axes it was folded from."""
     kept = reshape(g, shape=folded_shape(x.type.shape, axes, True))
@@ -51,13 +57,20 @@ def fold(
     reference: Any = None,
     doc: str = "",
 ) -> Op:
-    """A reduction over `axes` by the monoid `name`. `empty`: whether it has a value for no elements."""
+    """A reduction over `axes` by the monoid `name`. `empty`: whether it has a value for no
+    elements.
+    """
 
     def infer(t: TensorType, *, axes: Axes, keepdims: bool) -> TensorType:
+        check_axes(name, t, axes)
         if t.dtype.kind not in kinds:
-            raise DTypeError(name, expected="numbers", got=t.dtype.name, hint="convert with .astype()")
+            raise DTypeError(
+                name, expected="numbers", got=t.dtype.name, hint="convert with .astype()"
+            )
         if not empty and math.prod(t.shape[a] for a in axes) == 0:  # type: ignore[misc]
-            raise ShapeError(name, expected="at least one element to reduce", got=f"{t} over axes {axes}")
+            raise ShapeError(
+                name, expected="at least one element to reduce", got=f"{t} over axes {axes}"
+            )
         return TensorType(folded_shape(t.shape, axes, keepdims), gives(t.dtype))
 
     def samples() -> Iterator[Sample]:
@@ -70,7 +83,11 @@ def fold(
             if d.kind in kinds:
                 yield Sample((array((3, 70), d, span),), {"axes": (1,), "keepdims": False})
                 yield Sample((array((33, 3), d, span),), {"axes": (0,), "keepdims": False})
-        yield Sample((array((0, 3), float32),), {"axes": (0,), "keepdims": False}, None if empty else ShapeError)
+        yield Sample(
+            (array((0, 3), float32),),
+            {"axes": (0,), "keepdims": False},
+            None if empty else ShapeError,
+        )
 
     return register(
         Op(name, infer, fold=name, vjp=vjp, onnx=onnx, reference=reference or _reference(name, gives),
@@ -103,7 +120,9 @@ def _pick_vjp(g: Value, y: Value, x: Value, *, axes: Axes, keepdims: bool) -> tu
 
 
 def _prod_vjp(g: Value, y: Value, x: Value, *, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
-    """y / x where no factor is zero; where exactly one is, the product of the others, for that one."""
+    """y / x where no factor is zero; where exactly one is, the product of the others, for that
+    one.
+    """
 
     def cotangent() -> Value:
         zero = equal(x, 0.0)
@@ -111,7 +130,9 @@ def _prod_vjp(g: Value, y: Value, x: Value, *, axes: Axes, keepdims: bool) -> tu
         others = prod(where(zero, 1.0, x), axes=axes, keepdims=keepdims)
         single = where(equal(zeros, 1.0), g * others, 0.0)
         regular = where(equal(zeros, 0.0), g * y, 0.0)
-        return where(zero, restore(single, x, axes), divide(restore(regular, x, axes), where(zero, 1.0, x)))
+        return where(
+            zero, restore(single, x, axes), divide(restore(regular, x, axes), where(zero, 1.0, x))
+        )
 
     return (cotangent,)
 
@@ -120,12 +141,34 @@ sum = fold(
     "sum", accumulated, lambda g, y, x, *, axes, keepdims: (lambda: restore(g, x, axes),),
     onnx="ReduceSum", doc="The sum of the elements.")  # fmt: skip
 prod = fold("prod", accumulated, _prod_vjp, onnx="ReduceProd", doc="The product of the elements.")
-max = fold("max", _same, _pick_vjp, empty=False, onnx="ReduceMax", doc="The largest element; NaN if there is one.")
-min = fold("min", _same, _pick_vjp, empty=False, onnx="ReduceMin", doc="The smallest element; NaN if there is one.")
+max = fold(
+    "max",
+    _same,
+    _pick_vjp,
+    empty=False,
+    onnx="ReduceMax",
+    doc="The largest element; NaN if there is one.",
+)
+min = fold(
+    "min",
+    _same,
+    _pick_vjp,
+    empty=False,
+    onnx="ReduceMin",
+    doc="The smallest element; NaN if there is one.",
+)
 any = fold("any", lambda d: bool_, doc="Whether some element is not zero.")
 all = fold("all", lambda d: bool_, doc="Whether no element is zero.")
-argmax = fold("argmax", lambda d: int64, empty=False, onnx="ArgMax", doc="Where the first largest element is.")
-argmin = fold("argmin", lambda d: int64, empty=False, onnx="ArgMin", doc="Where the first smallest element is.")
+argmax = fold(
+    "argmax", lambda d: int64, empty=False, onnx="ArgMax", doc="Where the first largest element is."
+)
+argmin = fold(
+    "argmin",
+    lambda d: int64,
+    empty=False,
+    onnx="ArgMin",
+    doc="Where the first smallest element is.",
+)
 
 later.sum = sum
 
@@ -160,6 +203,7 @@ def _stat_samples() -> Iterator[Sample]:
            samples=_stat_samples, onnx="ReduceMean")  # fmt: skip
 def mean(x: Value, *, axes: Axes, keepdims: bool) -> Value:
     """The sum divided by the number of elements."""
+    check_axes("mean", x.type, axes)
     return narrowed(sum(widened(x), axes=axes, keepdims=keepdims) / _count(x, axes), x)
 
 
@@ -174,6 +218,7 @@ def _var_samples() -> Iterator[Sample]:
                x, axis=axes, keepdims=keepdims, ddof=correction))  # fmt: skip
 def var(x: Value, *, axes: Axes, keepdims: bool, correction: float) -> Value:
     """The mean squared distance from the mean, over n - correction."""
+    check_axes("var", x.type, axes)
     w = widened(x)
     d = w - sum(w, axes=axes, keepdims=True) / _count(x, axes)
     return narrowed(sum(d * d, axes=axes, keepdims=keepdims) / (_count(x, axes) - correction), x)

@@ -33,7 +33,9 @@ SHAPES: tuple[tuple[tuple[int, ...], ...], ...] = (
 )
 
 
-def array(shape: tuple[int, ...], dtype: DType, span: tuple[float, float] = (-3.0, 3.0), seed: int = 0) -> Any:
+def array(
+    shape: tuple[int, ...], dtype: DType, span: tuple[float, float] = (-3.0, 3.0), seed: int = 0
+) -> Any:
     """Reproducible values of `dtype` spread over `span`."""
     rng = np.random.default_rng([seed, *shape])
     if dtype.kind == "b":
@@ -45,13 +47,20 @@ def array(shape: tuple[int, ...], dtype: DType, span: tuple[float, float] = (-3.
 
 
 def pointwise(arity: int, kinds: str, *spans: tuple[float, float]) -> Samples:
-    """Samples of an elementwise op: shapes that broadcast, and every dtype of the kinds it takes."""
+    """Samples of an elementwise op: shapes that broadcast, and every dtype of the kinds it
+    takes.
+    """
     spans = (*spans, *([spans[-1] if spans else (-3.0, 3.0)] * (arity - len(spans))))
 
     def make() -> Iterator[Sample]:
         floats = float32 if "f" in kinds else next(d for d in DTYPES if d.kind in kinds)
         for shapes in SHAPES:
-            yield Sample(tuple(array(s, floats, sp, i) for i, (s, sp) in enumerate(zip(shapes[:arity], spans, strict=True))))
+            yield Sample(
+                tuple(
+                    array(s, floats, sp, i)
+                    for i, (s, sp) in enumerate(zip(shapes[:arity], spans, strict=True))
+                )
+            )
         for d in DTYPES:
             if d.kind in kinds:
                 yield Sample(tuple(array((7,), d, sp, i + 9) for i, sp in enumerate(spans)))

@@ -1,11 +1,11 @@
 """Scalar expressions: the vocabulary in which an op says what one element of its result is.
 
-An op's rule is an ordinary Python function over `Scalar`s. Calling it once gives a small graph of verbs; kernels of every
-kind (eager, fused, any CPU or GPU) are emitted from that graph and from nothing else. The set of verbs is closed: a code
-generator that knows them knows every op.
+An op's rule is an ordinary Python function over `Scalar`s. Calling it once gives a small graph of
+verbs; kernels of every kind (eager, fused, any CPU or GPU) are emitted from that graph and from
+nothing else. The set of verbs is closed: a code generator that knows them knows every op.
 
-Each verb rounds once, as IEEE 754 says. `fma` is a verb of its own: nothing else is ever contracted. Integer verbs wrap;
-division by zero gives 0, and MIN // -1 gives MIN, as in NumPy.
+Each verb rounds once, as IEEE 754 says. `fma` is a verb of its own: nothing else is ever
+contracted. Integer verbs wrap; division by zero gives 0, and MIN // -1 gives MIN, as in NumPy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 
 from weft.types.dtype import DType, bool_, float32, float64, int64
 
-#: verb -> what it means. Arguments share one dtype, which is the result's, unless it says otherwise.
+#: verb -> what it means. Arguments share one dtype, which is the result's, unless it says
+#: otherwise.
 VERBS: dict[str, str] = {
     # leaves
     "input": "element of operand `value` at the point being computed",
@@ -53,7 +54,9 @@ class Scalar:
 
     __slots__ = ("args", "dtype", "value", "verb")
 
-    def __init__(self, verb: str, args: tuple[Scalar, ...], dtype: DType, value: Any = None) -> None:
+    def __init__(
+        self, verb: str, args: tuple[Scalar, ...], dtype: DType, value: Any = None
+    ) -> None:
         self.verb, self.args, self.dtype, self.value = verb, args, dtype, value
 
     def like(self, number: Number) -> Scalar:
@@ -66,41 +69,94 @@ class Scalar:
     def _flip(self, verb: str, other: Number) -> Scalar:
         return Scalar(verb, (_same(other, self), self), self.dtype)
 
-    def __add__(self, o: Scalar | Number) -> Scalar: return self._pair("add", o)
-    def __radd__(self, o: Number) -> Scalar: return self._flip("add", o)
-    def __sub__(self, o: Scalar | Number) -> Scalar: return self._pair("sub", o)
-    def __rsub__(self, o: Number) -> Scalar: return self._flip("sub", o)
-    def __mul__(self, o: Scalar | Number) -> Scalar: return self._pair("mul", o)
-    def __rmul__(self, o: Number) -> Scalar: return self._flip("mul", o)
-    def __truediv__(self, o: Scalar | Number) -> Scalar: return self._pair("div", o)
-    def __rtruediv__(self, o: Number) -> Scalar: return self._flip("div", o)
-    def __floordiv__(self, o: Scalar | Number) -> Scalar: return self._pair("floordiv", o)
-    def __mod__(self, o: Scalar | Number) -> Scalar: return self._pair("mod", o)
-    def __and__(self, o: Scalar | Number) -> Scalar: return self._pair("and", o)
-    def __or__(self, o: Scalar | Number) -> Scalar: return self._pair("or", o)
-    def __xor__(self, o: Scalar | Number) -> Scalar: return self._pair("xor", o)
-    def __lshift__(self, o: Scalar | Number) -> Scalar: return self._pair("shl", o)
-    def __rshift__(self, o: Scalar | Number) -> Scalar: return self._pair("shr", o)
-    def __neg__(self) -> Scalar: return Scalar("neg", (self,), self.dtype)
-    def __abs__(self) -> Scalar: return Scalar("abs", (self,), self.dtype)
-    def __invert__(self) -> Scalar: return Scalar("not", (self,), self.dtype)
-    def __lt__(self, o: Scalar | Number) -> Scalar: return self._pair("lt", o, bool_)
-    def __le__(self, o: Scalar | Number) -> Scalar: return self._pair("le", o, bool_)
-    def __gt__(self, o: Scalar | Number) -> Scalar: return Scalar("lt", (_same(o, self), self), bool_)
-    def __ge__(self, o: Scalar | Number) -> Scalar: return Scalar("le", (_same(o, self), self), bool_)
+    def __add__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("add", o)
 
-    def eq(self, o: Scalar | Number) -> Scalar: return self._pair("eq", o, bool_)
-    def ne(self, o: Scalar | Number) -> Scalar: return self._pair("ne", o, bool_)
+    def __radd__(self, o: Number) -> Scalar:
+        return self._flip("add", o)
+
+    def __sub__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("sub", o)
+
+    def __rsub__(self, o: Number) -> Scalar:
+        return self._flip("sub", o)
+
+    def __mul__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("mul", o)
+
+    def __rmul__(self, o: Number) -> Scalar:
+        return self._flip("mul", o)
+
+    def __truediv__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("div", o)
+
+    def __rtruediv__(self, o: Number) -> Scalar:
+        return self._flip("div", o)
+
+    def __floordiv__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("floordiv", o)
+
+    def __mod__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("mod", o)
+
+    def __and__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("and", o)
+
+    def __or__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("or", o)
+
+    def __xor__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("xor", o)
+
+    def __lshift__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("shl", o)
+
+    def __rshift__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("shr", o)
+
+    def __neg__(self) -> Scalar:
+        return Scalar("neg", (self,), self.dtype)
+
+    def __abs__(self) -> Scalar:
+        return Scalar("abs", (self,), self.dtype)
+
+    def __invert__(self) -> Scalar:
+        return Scalar("not", (self,), self.dtype)
+
+    def __lt__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("lt", o, bool_)
+
+    def __le__(self, o: Scalar | Number) -> Scalar:
+        return self._pair("le", o, bool_)
+
+    def __gt__(self, o: Scalar | Number) -> Scalar:
+        return Scalar("lt", (_same(o, self), self), bool_)
+
+    def __ge__(self, o: Scalar | Number) -> Scalar:
+        return Scalar("le", (_same(o, self), self), bool_)
+
+    def eq(self, o: Scalar | Number) -> Scalar:
+        return self._pair("eq", o, bool_)
+
+    def ne(self, o: Scalar | Number) -> Scalar:
+        return self._pair("ne", o, bool_)
+
     def cast(self, dtype: DType) -> Scalar:
         return self if dtype is self.dtype else Scalar("cast", (self,), dtype)
-    def bitcast(self, dtype: DType) -> Scalar: return Scalar("bitcast", (self,), dtype)
+
+    def bitcast(self, dtype: DType) -> Scalar:
+        return Scalar("bitcast", (self,), dtype)
 
     def __bool__(self) -> bool:
-        raise TypeError("a Scalar has no truth value while a rule is being read; use select(cond, a, b)")
+        raise TypeError(
+            "a Scalar has no truth value while a rule is being read; use select(cond, a, b)"
+        )
 
 
 class Known(int):
-    """An int of a call's attributes: a rule may look at it, the kernel takes it as parameter `position`."""
+    """An int of a call's attributes: a rule may look at it, the kernel takes it as parameter
+    `position`.
+    """
 
     position: int
 
@@ -125,7 +181,12 @@ def const(value: Number, dtype: DType) -> Scalar:
         with np.errstate(over="ignore"):
             return Scalar("const", (), dtype, float(np.asarray(value, np.float64).astype(dtype.np)))
     wrapped = int(value) & (2**dtype.bits - 1)
-    return Scalar("const", (), dtype, wrapped - 2**dtype.bits if dtype.kind == "i" and wrapped >> (dtype.bits - 1) else wrapped)
+    return Scalar(
+        "const",
+        (),
+        dtype,
+        wrapped - 2**dtype.bits if dtype.kind == "i" and wrapped >> (dtype.bits - 1) else wrapped,
+    )
 
 
 def const_bits(bits: int, dtype: DType) -> Scalar:
@@ -134,27 +195,64 @@ def const_bits(bits: int, dtype: DType) -> Scalar:
     return Scalar("const", (), dtype, float(np.asarray(bits, ints).view(dtype.np)))
 
 
-def input_(position: int, dtype: DType) -> Scalar: return Scalar("input", (), dtype, position)
+def input_(position: int, dtype: DType) -> Scalar:
+    return Scalar("input", (), dtype, position)
+
+
 def load(position: int, indices: Sequence[Scalar], dtype: DType) -> Scalar:
     return Scalar("load", tuple(indices), dtype, position)
-def index(axis: int) -> Scalar: return Scalar("index", (), int64, axis)
-def param(position: int) -> Scalar: return Scalar("param", (), int64, position)
+
+
+def index(axis: int) -> Scalar:
+    return Scalar("index", (), int64, axis)
+
+
+def param(position: int) -> Scalar:
+    return Scalar("param", (), int64, position)
 
 
 def fma(a: Scalar, b: Scalar | Number, c: Scalar | Number) -> Scalar:
     return Scalar("fma", (a, _same(b, a), _same(c, a)), a.dtype)
 
 
-def sqrt(x: Scalar) -> Scalar: return Scalar("sqrt", (x,), x.dtype)
-def floor(x: Scalar) -> Scalar: return Scalar("floor", (x,), x.dtype)
-def ceil(x: Scalar) -> Scalar: return Scalar("ceil", (x,), x.dtype)
-def trunc(x: Scalar) -> Scalar: return Scalar("trunc", (x,), x.dtype)
-def rint(x: Scalar) -> Scalar: return Scalar("rint", (x,), x.dtype)
-def copysign(x: Scalar, s: Scalar) -> Scalar: return Scalar("copysign", (x, s), x.dtype)
-def minimum(a: Scalar, b: Scalar | Number) -> Scalar: return Scalar("min", (a, _same(b, a)), a.dtype)
-def maximum(a: Scalar, b: Scalar | Number) -> Scalar: return Scalar("max", (a, _same(b, a)), a.dtype)
-def mulhi(a: Scalar, b: Scalar | Number) -> Scalar: return Scalar("mulhi", (a, _same(b, a)), a.dtype)
-def isnan(x: Scalar) -> Scalar: return x.ne(x)
+def sqrt(x: Scalar) -> Scalar:
+    return Scalar("sqrt", (x,), x.dtype)
+
+
+def floor(x: Scalar) -> Scalar:
+    return Scalar("floor", (x,), x.dtype)
+
+
+def ceil(x: Scalar) -> Scalar:
+    return Scalar("ceil", (x,), x.dtype)
+
+
+def trunc(x: Scalar) -> Scalar:
+    return Scalar("trunc", (x,), x.dtype)
+
+
+def rint(x: Scalar) -> Scalar:
+    return Scalar("rint", (x,), x.dtype)
+
+
+def copysign(x: Scalar, s: Scalar) -> Scalar:
+    return Scalar("copysign", (x, s), x.dtype)
+
+
+def minimum(a: Scalar, b: Scalar | Number) -> Scalar:
+    return Scalar("min", (a, _same(b, a)), a.dtype)
+
+
+def maximum(a: Scalar, b: Scalar | Number) -> Scalar:
+    return Scalar("max", (a, _same(b, a)), a.dtype)
+
+
+def mulhi(a: Scalar, b: Scalar | Number) -> Scalar:
+    return Scalar("mulhi", (a, _same(b, a)), a.dtype)
+
+
+def isnan(x: Scalar) -> Scalar:
+    return x.ne(x)
 
 
 def select(cond: Scalar, a: Scalar | Number, b: Scalar | Number) -> Scalar:
@@ -206,7 +304,14 @@ def text(*roots: Scalar) -> str:
     number: dict[int, int] = {}
     for n in walk(roots):
         value = n.value.hex() if isinstance(n.value, float) else n.value
-        line = " ".join([n.dtype.short, n.verb, *(str(number[id(a)]) for a in n.args), *([str(value)] if value is not None else [])])
+        line = " ".join(
+            [
+                n.dtype.short,
+                n.verb,
+                *(str(number[id(a)]) for a in n.args),
+                *([str(value)] if value is not None else []),
+            ]
+        )
         if line not in known:
             known[line] = len(lines)
             lines.append(f"{len(lines)} {line}")
@@ -215,13 +320,19 @@ def text(*roots: Scalar) -> str:
 
 
 def substitute(root: Scalar, leaf: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """Rebuild `root` with every leaf for which `leaf` gives a replacement replaced: composing rules is fusing them."""
+    """Rebuild `root` with every leaf for which `leaf` gives a replacement replaced: composing
+    rules is fusing them.
+    """
     done: dict[int, Scalar] = {}
     for n in walk([root]):
         new = leaf(n) if not n.args or n.verb == "load" else None
         if new is None:
             args = tuple(done[id(a)] for a in n.args)
-            new = n if all(a is b for a, b in zip(args, n.args, strict=True)) else Scalar(n.verb, args, n.dtype, n.value)
+            new = (
+                n
+                if all(a is b for a, b in zip(args, n.args, strict=True))
+                else Scalar(n.verb, args, n.dtype, n.value)
+            )
         done[id(n)] = new
     return done[id(root)]
 

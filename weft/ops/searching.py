@@ -63,6 +63,10 @@ def _starts(x: Any) -> Any:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def _starts_type(x: TensorType) -> TensorType:
+    return TensorType((-(-x.size // BLOCK) + 1,), int64)
+
+
 def _starts_samples() -> Iterator[Sample]:
     for d in DTYPES:
         yield Sample((array((3, 7), d, (-1, 1)),))
@@ -76,10 +80,18 @@ def _places_samples() -> Iterator[Sample]:
         yield Sample((s.args[0], starts), {"many": int(starts[-1])})
 
 
+def _places_type(x: TensorType, starts: TensorType, *, many: int) -> TensorType:
+    wanted = _starts_type(x)
+    if starts is not wanted or not 0 <= many <= x.size:
+        got = f"{starts} and many={many}"
+        raise ShapeError("nonzero_places", expected=f"{wanted} and at most {x.size}", got=got)
+    return TensorType((many,), int64)
+
+
 nonzero_starts = register(
     Op(
         "nonzero_starts",
-        lambda x: TensorType((-(-x.size // BLOCK) + 1,), int64),
+        _starts_type,
         extern="nonzero_starts",
         dense=True,
         reference=_starts,
@@ -90,7 +102,7 @@ nonzero_starts = register(
 nonzero_places = register(
     Op(
         "nonzero_places",
-        lambda x, starts, *, many: TensorType((many,), int64),
+        _places_type,
         extern="nonzero_places",
         dense=True,
         reference=lambda x, starts, *, many: np.flatnonzero(x),

@@ -1,7 +1,7 @@
 """The eager mode: calls on real data, one launch each.
 
-The first call on operands of new layouts is planned here (types, kernels, params); the plan is kept on the op's record,
-where the door finds it the next time without coming here.
+The first call on operands of new layouts is planned here (types, kernels, params); the plan is kept
+on the op's record, where the door finds it the next time without coming here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from weft.types import TensorType, result_dtype
 PLANS = 4096
 
 
-
 class EagerMode:
     """Installed as what calls on real data mean."""
 
     def __init__(self, machine: Callable[[], Machine]) -> None:
         self.machine = machine
-        self.known: dict[tuple[Any, ...], Any] = {}  # plans with several results; False where a body is run
+        self.known: dict[
+            tuple[Any, ...], Any
+        ] = {}  # plans with several results; False where a body is run
 
     def first(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Plan a call, remember the plan, run it."""
@@ -49,7 +50,11 @@ class EagerMode:
             self._remember(self.known, key, False)
             return self.unfused(op, xs, attrs)
         call = Call(op, types, attrs, out)
-        meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types)) if None in layouts else None
+        meet = (
+            result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))
+            if None in layouts
+            else None
+        )
         kinds = tuple(kind_of(None if x is not None else weak_dtype(meet)) for x in layouts)  # type: ignore[arg-type]
         addresses = tuple(kernels.address(p.spec, p.function) for p in launch.phases)
         differentiable = op.vjp is not None and isinstance(out, TensorType) and out.dtype.is_float
@@ -73,7 +78,9 @@ class EagerMode:
         return outs
 
     def unfused(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """An op that no single launch can do: a view that needs its operand dense, or a composite run as its body."""
+        """An op that no single launch can do: a view that needs its operand dense, or a
+        composite run as its body.
+        """
         if op.view is not None:
             return op(dense(xs[0]), **attrs)
         assert op.body is not None, op.name
@@ -87,11 +94,17 @@ class EagerMode:
 
 def _key(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """What a plan depends on, spelled as the door spells it."""
-    key = (op, *(x.data.layout if isinstance(x, Value) else x.__class__ for x in xs), *attrs.values())
+    key = (
+        op,
+        *(x.data.layout if isinstance(x, Value) else x.__class__ for x in xs),
+        *attrs.values(),
+    )
     try:
         hash(key)
     except TypeError:
-        raise DTypeError(op.name, expected="attributes that can be compared", got=str(attrs)) from None
+        raise DTypeError(
+            op.name, expected="attributes that can be compared", got=str(attrs)
+        ) from None
     return key
 
 

@@ -1,6 +1,7 @@
 """Joining the rooms: which class tensors are, what running a call means, where notes are counted.
 
-Nothing native is loaded by importing the package; the first call that needs a kernel starts the engine.
+Nothing native is loaded by importing the package; the first call that needs a kernel starts the
+engine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from weft.tensor.tensor import Tensor
 def engine() -> Engine:
     """The process's engine, started now if it was not."""
     made = Engine(
-        tensor=Tensor, buffer=Buffer, note=tape.Note, grad_mode=mode.recording, resolve_keep=_resolve_keep
+        tensor=Tensor,
+        buffer=Buffer,
+        note=tape.Note,
+        grad_mode=mode.recording,
+        resolve_keep=_resolve_keep,
     )
     serial = ctypes.c_int64.from_address(made.code.address("serial"))
     serial.value = tape.next_serial[0]()

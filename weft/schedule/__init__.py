@@ -1,1 +1,3 @@
-"""What to compute -> which kernels, over which loops, in which memory. Pure Python; writes no code."""
+"""What to compute -> which kernels, over which loops, in which memory. Pure Python; writes no
+code.
+"""

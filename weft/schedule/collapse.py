@@ -1,4 +1,6 @@
-"""Loop nests over several operands: broadcast them to one shape, drop axes of one element, join axes that lie in a row."""
+"""Loop nests over several operands: broadcast them to one shape, drop axes of one element, join
+axes that lie in a row.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,18 @@ from weft.buffer import Layout
 
 @dataclass(frozen=True)
 class Nest:
-    """`sizes` of the loops, outermost first, and for each operand its stride (in elements) along each of them."""
+    """`sizes` of the loops, outermost first, and for each operand its stride (in elements)
+    along each of them.
+    """
 
     sizes: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]
 
 
 def broadcast_strides(layout: Layout, ndim: int) -> tuple[int, ...]:
-    """Strides of an operand read at indices of a result of `ndim` axes: 0 along axes it lacks or has once."""
+    """Strides of an operand read at indices of a result of `ndim` axes: 0 along axes it lacks
+    or has once.
+    """
     shape = layout.type.shape
     own = [0 if n == 1 else s for n, s in zip(shape, layout.strides, strict=True)]
     return (0,) * (ndim - len(own)) + tuple(own)

@@ -1,7 +1,7 @@
 """A composite as one kernel: its body read as a map, or as a program over rows.
 
-What it cannot read (a fold over other axes, a gather, a product of matrices) makes it give up, and the composite is run op
-by op: the same bits, only slower.
+What it cannot read (a fold over other axes, a gather, a product of matrices) makes it give up, and
+the composite is run op by op: the same bits, only slower.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from weft.buffer import Buffer, Layout
 from weft.buffer.interchange import to_numpy
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
-from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.elementwise import copy
+from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.record import expanded
 from weft.ops.scalar import Scalar, const, input_, param
 from weft.schedule.fuse_fold import FoldBody
@@ -26,7 +26,7 @@ from weft.schedule.map import plan_map
 from weft.schedule.reduce import accumulator
 from weft.schedule.rows import Fold, Map, RowProgram, plan_rows
 from weft.types import DType, TensorType, result_dtype
-from weft.types.dtype import float64, int64
+from weft.types.dtype import float64
 
 
 class Unreadable(Exception):
@@ -35,7 +35,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the program: its number, or the Python number it is; and whether it lost its folded axes."""
+    """A value of the program: its number, or the Python number it is; and whether it lost its
+    folded axes.
+    """
 
     number: int
     shape: tuple[Any, ...]
@@ -44,7 +46,11 @@ class Value:
 
 
 def plan_composite(
-    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], machine: Machine
+    op: Op,
+    types: tuple[Any, ...],
+    layouts: tuple[Layout | None, ...],
+    attrs: dict[str, Any],
+    machine: Machine,
 ) -> Launch | None:
     """The composite on operands of these layouts as one launch, or None."""
     if any(x is None for x in layouts):
@@ -69,7 +75,11 @@ def _literal(n: Node) -> Any:
     """The number a constant node stands for."""
     value = n.attr("value")
     if isinstance(value, Buffer):
-        if any(s for s, size in zip(value.layout.strides, value.layout.type.shape, strict=True) if size != 1):
+        if any(
+            s
+            for s, size in zip(value.layout.strides, value.layout.type.shape, strict=True)
+            if size != 1
+        ):
             raise Unreadable("a constant array")
         return to_numpy(value).reshape(-1)[0].item() if value.layout.type.size else 0
     return value
@@ -81,7 +91,11 @@ def _as_map(f: Function, layouts: Sequence[Layout]) -> Launch:
     for n in f.order:
         op = _op(n)
         if op is constant:
-            env[n] = _literal(n) if not isinstance(n.type, TensorType) else const(_literal(n), n.type.dtype)
+            env[n] = (
+                _literal(n)
+                if not isinstance(n.type, TensorType)
+                else const(_literal(n), n.type.dtype)
+            )
         elif op.scalar is not None:
             env[n] = _apply(n, [env[i] for i in n.inputs])
         elif op in (alias, copy, broadcast_to) or (op is reshape and n.type.size == 1):
@@ -128,14 +142,22 @@ class _Rows:
             self.env[n] = self._read(n)
 
     def plan(self, layouts: Sequence[Layout], threads: int) -> Launch | None:
-        operands = [self._operand(kind, x) for (kind, _), x in zip(self.inputs, layouts, strict=True)]
+        operands = [
+            self._operand(kind, x) for (kind, _), x in zip(self.inputs, layouts, strict=True)
+        ]
         outputs = []
         for r in self.f.results:
             v = self.env[r]
-            if v.literal is not None or r in self.f.params or r.type.shape not in (self.full, self.kept, self.rows):
+            if (
+                v.literal is not None
+                or r in self.f.params
+                or r.type.shape not in (self.full, self.kept, self.rows)
+            ):
                 raise Unreadable("a result that is no row and no fold")
             outputs.append(v.number)
-        program = RowProgram(tuple(self.inputs), tuple(self.steps), tuple(outputs), len(self.numbers))
+        program = RowProgram(
+            tuple(self.inputs), tuple(self.steps), tuple(outputs), len(self.numbers)
+        )
         for r, number in zip(self.f.results, outputs, strict=True):
             is_row = program.kinds[number] == "row"
             if is_row != (r.type.shape == self.full and self.n_matters(r)):
@@ -144,7 +166,9 @@ class _Rows:
         return plan_rows(program, operands, self.rows, self.n, outs, threads, tuple(self.numbers))
 
     def n_matters(self, r: Node) -> bool:
-        """Whether a result of the full shape is a row: with one element per row both readings are right."""
+        """Whether a result of the full shape is a row: with one element per row both readings
+        are right.
+        """
         return self.n != 1 or self.env[r].shape == self.full
 
     def _param(self, p: Node) -> Value:
@@ -164,10 +188,14 @@ class _Rows:
         return Value(len(self.inputs) - 1, shape, squeezed=squeezed)
 
     def _only_restored(self, p: Node) -> bool:
-        """Whether every use of an operand gives it its folded axes back (or works on others without them)."""
+        """Whether every use of an operand gives it its folded axes back (or works on others
+        without them).
+        """
         users = [n for n in self.f.order if p in n.inputs]
         return bool(users) and all(
-            n.type.shape in (self.kept, self.rows) and (_op(n) is reshape or _op(n).scalar is not None) for n in users
+            n.type.shape in (self.kept, self.rows)
+            and (_op(n) is reshape or _op(n).scalar is not None)
+            for n in users
         )
 
     def _operand(self, kind: str, x: Layout) -> Layout:
@@ -199,8 +227,14 @@ class _Rows:
         return v.literal if v.literal is not None else input_(v.number, self._dtype(v.number))
 
     def _number(self, value: Any, dtype: DType) -> Scalar:
-        """A Python number as a run-time param: bodies say the length of a row this way, and it must not be compiled in."""
-        self.numbers.append(struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else int(value))
+        """A Python number as a run-time param: bodies say the length of a row this way, and it
+        must not be compiled in.
+        """
+        self.numbers.append(
+            struct.unpack("<q", struct.pack("<d", value))[0]
+            if isinstance(value, float)
+            else int(value)
+        )
         word = param(len(self.numbers) - 1)
         return (word.bitcast(float64) if isinstance(value, float) else word).cast(dtype)
 
@@ -208,7 +242,13 @@ class _Rows:
         op, shape = _op(n), getattr(n.type, "shape", ())
         if op is constant:
             literal = _literal(n)
-            return Value(-1, (), literal=float(literal) if isinstance(n.type, TensorType) and n.type.dtype.is_float else literal)
+            return Value(
+                -1,
+                (),
+                literal=float(literal)
+                if isinstance(n.type, TensorType) and n.type.dtype.is_float
+                else literal,
+            )
         args = [self.env[i] for i in n.inputs]
         if op.scalar is not None:
             return self._map(n, args)
@@ -218,7 +258,9 @@ class _Rows:
         if op in (alias, copy):
             return first
         if op is reshape and {first.shape, shape} <= {self.rows, self.kept}:
-            return Value(first.number, shape, first.literal, squeezed=shape == self.rows != self.kept)
+            return Value(
+                first.number, shape, first.literal, squeezed=shape == self.rows != self.kept
+            )
         if op is broadcast_to and shape == self.full and not first.squeezed:
             return Value(first.number, shape, first.literal)
         if op is broadcast_to and shape == self.kept and first.shape == self.kept:
@@ -241,7 +283,11 @@ class _Rows:
 
     def _fold(self, n: Node, x: Value) -> Value:
         op = _op(n)
-        if n.attr("axes") != self.trailing or x.shape != self.full or op.fold in ("argmax", "argmin"):
+        if (
+            n.attr("axes") != self.trailing
+            or x.shape != self.full
+            or op.fold in ("argmax", "argmin")
+        ):
             raise Unreadable("a fold over other axes")
         if self._dtype(x.number) is not n.type.dtype and op.fold in ("sum", "prod"):
             raise Unreadable("a fold that changes the dtype")
@@ -251,7 +297,9 @@ class _Rows:
         if self._spread(value):
             raise Unreadable("a fold of one number per row")
         squeezed = not n.attr("keepdims")
-        return self._add(Fold(op.fold, value, n.type.dtype), self.rows if squeezed else self.kept, squeezed)  # type: ignore[arg-type]
+        return self._add(
+            Fold(op.fold, value, n.type.dtype), self.rows if squeezed else self.kept, squeezed
+        )  # type: ignore[arg-type]
 
     def _spread(self, number: int) -> bool:
         program = RowProgram(tuple(self.inputs), tuple(self.steps), ())

@@ -1,4 +1,6 @@
-"""The result of scheduling one eager op: kernels to run one after the other, with their run-time numbers."""
+"""The result of scheduling one eager op: kernels to run one after the other, with their
+run-time numbers.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,18 @@ from weft.buffer import Layout
 
 
 class KernelSpec(Protocol):
-    """What a kernel is, free of shapes. Equal specs are one kernel; `key` is its canonical text, hashed by the disk cache."""
+    """What a kernel is, free of shapes. Equal specs are one kernel; `key` is its canonical
+    text, hashed by the disk cache.
+    """
 
     def key(self) -> str: ...
 
 
 @dataclass(frozen=True)
 class Phase:
-    """`tasks` independent pieces of one kernel, handed to threads `grain` at a time. Phases run in order."""
+    """`tasks` independent pieces of one kernel, handed to threads `grain` at a time. Phases run
+    in order.
+    """
 
     spec: KernelSpec
     tasks: int
@@ -33,7 +39,9 @@ class Launch:
     params: tuple[int, ...] = field(default=())
     scratch: int = 0
     heavy: bool = False  # worth the thread pool and giving up the GIL
-    view_offset: int | None = None  # bytes; the result shares the first operand's memory, no kernel runs
+    view_offset: int | None = (
+        None  # bytes; the result shares the first operand's memory, no kernel runs
+    )
     worker_scratch: int = 0  # bytes for each thread, behind `scratch`: worker w's slice is number w
 
 

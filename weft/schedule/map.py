@@ -1,7 +1,7 @@
 """Maps: every element of the results from elements of the operands, one loop nest.
 
-The kernel walks rows (all loops but the innermost, flattened) and, along a row, vectors. A task is a block of rows, or a
-piece of one row where rows are long.
+The kernel walks rows (all loops but the innermost, flattened) and, along a row, vectors. A task is
+a block of rows, or a piece of one row where rows are long.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ TASK = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class MapSpec:
-    """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost loop: "c" as a
-    vector, "b" one element for all, "s" with a stride, "i" only by index (`load`). `outer` loops surround it.
+    """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost
+    loop: "c" as a vector, "b" one element for all, "s" with a stride, "i" only by index (`load`).
+    `outer` loops surround it.
 
-    Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops (innermost last),
-    then the strides of every operand along them.
+    Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops
+    (innermost last), then the strides of every operand along them.
     """
 
     roots: tuple[Scalar, ...]
@@ -40,7 +41,9 @@ class MapSpec:
 
     def key(self) -> str:
         dtypes = " ".join(d.short for d in self.dtypes)
-        return f"map {self.modes} {self.outer} {self.loads} {self.extra} {dtypes}\n{text(*self.roots)}"
+        return (
+            f"map {self.modes} {self.outer} {self.loads} {self.extra} {dtypes}\n{text(*self.roots)}"
+        )
 
     def __hash__(self) -> int:
         return hash(self.key())
@@ -49,8 +52,12 @@ class MapSpec:
         return isinstance(other, MapSpec) and self.key() == other.key()
 
 
-def plan_map(roots: Sequence[Scalar], ins: Sequence[Layout | DType], out_type: TensorType) -> Launch:
-    """Run `roots` over operands broadcast to the shape of `out_type`; a bare DType stands for a scalar operand."""
+def plan_map(
+    roots: Sequence[Scalar], ins: Sequence[Layout | DType], out_type: TensorType
+) -> Launch:
+    """Run `roots` over operands broadcast to the shape of `out_type`; a bare DType stands for a
+    scalar operand.
+    """
     layouts = tuple(Layout.dense(TensorType(out_type.shape, r.dtype)) for r in roots)
     shape: tuple[int, ...] = out_type.shape  # type: ignore[assignment]
     ndim = len(shape)
@@ -65,7 +72,11 @@ def plan_map(roots: Sequence[Scalar], ins: Sequence[Layout | DType], out_type: T
 
 
 def launch_nest(
-    roots: Sequence[Scalar], dtypes: tuple[DType, ...], nest: Nest, outs: tuple[Layout, ...], shape: Sequence[int]
+    roots: Sequence[Scalar],
+    dtypes: tuple[DType, ...],
+    nest: Nest,
+    outs: tuple[Layout, ...],
+    shape: Sequence[int],
 ) -> Launch:
     size = math.prod(shape)
     if size == 0:
@@ -73,7 +84,9 @@ def launch_nest(
     inner = nest.sizes[-1] if nest.sizes else 1
     sizes = nest.sizes or (1,)
     strides = nest.strides if nest.sizes else tuple((0,) for _ in nest.strides)
-    modes = "".join("b" if s[-1] == 0 else "c" if s[-1] == 1 else "s" for s in strides[: len(dtypes)])
+    modes = "".join(
+        "b" if s[-1] == 0 else "c" if s[-1] == 1 else "s" for s in strides[: len(dtypes)]
+    )
     spec = MapSpec(tuple(roots), dtypes, modes, len(sizes) - 1)
     rows = size // inner
     per_row = -(-inner // TASK)

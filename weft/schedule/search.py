@@ -35,8 +35,8 @@ class SearchSorted:
 @dataclass(frozen=True)
 class Nonzero:
     """Functions "count" and then "sum" (one task), operands x, int64 starts [blocks + 1]; or
-    "fill", operands x, starts, int64 positions. Params: elements, elements of a block, blocks. A
-    task is a block.
+    "fill", operands x, starts, int64 positions. Params: elements, elements of a block, blocks, and
+    for "fill" how many positions there is room for. A task is a block.
     """
 
     dtype: DType
@@ -89,4 +89,4 @@ def plan_nonzero(x: Layout, starts: Layout, many: int) -> Launch:
     size, blocks = x.type.size, pieces(x.type.size, BLOCK)
     out = Layout.dense(TensorType((many,), int64))
     phases = (Phase(Nonzero(x.type.dtype), blocks, function="fill"),) if many else ()
-    return Launch((out,), phases, (size, BLOCK, blocks), heavy=size >= HEAVY)
+    return Launch((out,), phases, (size, BLOCK, blocks, many), heavy=size >= HEAVY)

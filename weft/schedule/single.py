@@ -22,9 +22,16 @@ Operand = Layout | DType  # a bare dtype: a Python scalar passed in memory of th
 
 
 def plan_single(
-    op: Op, types: tuple[Any, ...], layouts: tuple[Layout | None, ...], attrs: dict[str, Any], out: Types, machine: Machine
+    op: Op,
+    types: tuple[Any, ...],
+    layouts: tuple[Layout | None, ...],
+    attrs: dict[str, Any],
+    out: Types,
+    machine: Machine,
 ) -> Launch | None:
-    """The launch of `op`, or None where it has to be run as its body. `layouts` has None for Python scalars."""
+    """The launch of `op`, or None where it has to be run as its body. `layouts` has None for
+    Python scalars.
+    """
     if op.view is not None:
         viewed = op.view(layouts[0], **attrs)
         if viewed is None:
@@ -39,28 +46,40 @@ def plan_single(
     if op.extern is not None:
         return EXTERNS[op.extern](layouts, attrs, out, machine.threads)
     if op.fold is not None and isinstance(out, TensorType):
-        return plan_reduce(op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, machine.threads)  # type: ignore[arg-type]
+        return plan_reduce(
+            op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, machine.threads
+        )  # type: ignore[arg-type]
     if op.contract is not None:
         spec = op.contract(*types, **attrs)
-        a, b = (broadcast_labels(spec, x, types) for x in ((spec.a, layouts[0]), (spec.b, layouts[1])))
+        a, b = (
+            broadcast_labels(spec, x, types) for x in ((spec.a, layouts[0]), (spec.b, layouts[1]))
+        )
         return plan_contract(a, b, spec, machine.threads, machine.vector)
     return plan_composite(op, types, layouts, attrs, machine)
 
 
 def broadcast_labels(spec: Contraction, operand: tuple[Any, Any], types: tuple[Any, ...]) -> Layout:
-    """An operand of a contraction with its axes of one element spread to the size of their label."""
+    """An operand of a contraction with its axes of one element spread to the size of their
+    label.
+    """
     axes, layout = operand
     sizes = label_sizes(spec, *types, "contract")
-    shape = [n if isinstance(x, Window) else sizes[x] for x, n in zip(axes, layout.type.shape, strict=True)]
-    strides = [0 if n != m else s for n, m, s in zip(shape, layout.type.shape, layout.strides, strict=True)]
+    shape = [
+        n if isinstance(x, Window) else sizes[x]
+        for x, n in zip(axes, layout.type.shape, strict=True)
+    ]
+    strides = [
+        0 if n != m else s for n, m, s in zip(shape, layout.type.shape, layout.strides, strict=True)
+    ]
     return Layout(TensorType(shape, layout.type.dtype), strides)
 
 
 def scalar_operands(
     types: tuple[Any, ...], layouts: tuple[Layout | None, ...]
 ) -> tuple[list[Operand], list[Scalar]]:
-    """How a map reads each operand. Python scalars travel as float64 or in the integer dtype they become, and are rounded
-    to the dtype they meet the tensors in."""
+    """How a map reads each operand. Python scalars travel as float64 or in the integer dtype they
+    become, and are rounded to the dtype they meet the tensors in.
+    """
     meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))
     operands: list[Operand] = []
     inputs: list[Scalar] = []
@@ -76,9 +95,15 @@ def scalar_operands(
 
 
 def loaded_operands(types: tuple[Any, ...], layouts: tuple[Layout | None, ...]) -> list[Operand]:
-    """How an index function reads each operand. Python scalars come as they travel; the rule casts them."""
+    """How an index function reads each operand. Python scalars come as they travel; the rule
+    casts them.
+    """
     weak = None in layouts
-    travels = weak_dtype(result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))) if weak else float64
+    travels = (
+        weak_dtype(result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types)))
+        if weak
+        else float64
+    )
     return [travels if x is None else x for x in layouts]
 
 

@@ -1,4 +1,6 @@
-"""Python operators: straight to the plan for these layouts, to the full door when there is none yet."""
+"""Python operators: straight to the plan for these layouts, to the full door when there is none
+yet.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def refuse_zero(op: Op, a: Any, b: Any) -> None:
 
 
 def dividing(op: Op) -> Callable[[Any, Any], Any]:
-    """a op b, where integers by a literal zero are a mistake worth an error. (Zeros in a tensor give 0, as in NumPy.)"""
+    """a op b, where integers by a literal zero are a mistake worth an error. (Zeros in a tensor
+    give 0, as in NumPy.)
+    """
     plain = binary(op)
 
     def method(a: Any, b: Any) -> Any:

@@ -1,7 +1,8 @@
 """The Tensor: one class, holding a buffer or a graph node.
 
-A tensor is a cell. Its value never changes under another tensor: slices and transposes share memory for speed, but
-`x[i] = v`, `x += 1` and `x.assign(v)` give the object another value and leave every other tensor as it was.
+A tensor is a cell. Its value never changes under another tensor: slices and transposes share memory
+for speed, but `x[i] = v`, `x += 1` and `x.assign(v)` give the object another value and leave every
+other tensor as it was.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from weft.ops.define import Value, installed
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.operators import binary, dividing
 from weft.types import DType, as_dtype
-
 
 _pow = binary(ew.pow)
 
@@ -120,10 +120,14 @@ class Tensor(Value):
         if self.leaf is None:
             if value is None:
                 return
-            raise GradError("grad", expected="a tensor that requires a gradient", got="one that does not")
+            raise GradError(
+                "grad", expected="a tensor that requires a gradient", got="one that does not"
+            )
         self.leaf.grad = value
 
-    def backward(self, grad: Tensor | None = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+    def backward(
+        self, grad: Tensor | None = None, *, retain_graph: bool = False, create_graph: bool = False
+    ) -> None:
         """Add the gradient of this tensor to the `grad` of every tensor it was computed from."""
         backward(self, grad, retain_graph=retain_graph, create_graph=create_graph)
 
@@ -155,7 +159,9 @@ class Tensor(Value):
         out = self.numpy()
         if dtype is not None and out.dtype != dtype:
             if copy is False:
-                raise DTypeError("__array__", expected=f"dtype {out.dtype} without a copy", got=str(dtype))
+                raise DTypeError(
+                    "__array__", expected=f"dtype {out.dtype} without a copy", got=str(dtype)
+                )
             return out.astype(dtype)
         return out.copy() if copy else out
 
@@ -176,11 +182,15 @@ class Tensor(Value):
         if target == "cpu":
             return self
         if isinstance(target, str) and target.split(":")[0] in ("cuda", "gpu", "mps", "xpu", "tpu"):
-            raise DeviceError("to()", expected='"cpu" or a dtype', got=repr(target), hint="Weft runs on the CPU")
+            raise DeviceError(
+                "to()", expected='"cpu" or a dtype', got=repr(target), hint="Weft runs on the CPU"
+            )
         return dtypes.astype(self, target)
 
     def assign(self, value: Any) -> Tensor:
-        """Give this tensor another value of the same shape; others that shared its memory keep theirs."""
+        """Give this tensor another value of the same shape; others that shared its memory keep
+        theirs.
+        """
         v = value if isinstance(value, Tensor) else installed.lift(value)
         if v.type.shape != self.type.shape:
             v = shapes.broadcast_to(v, self.shape)
@@ -289,8 +299,14 @@ class Tensor(Value):
     __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
     __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
     __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
-    __lshift__, __rlshift__ = binary(ew.bitwise_left_shift), binary(ew.bitwise_left_shift, flip=True)
-    __rshift__, __rrshift__ = binary(ew.bitwise_right_shift), binary(ew.bitwise_right_shift, flip=True)
+    __lshift__, __rlshift__ = (
+        binary(ew.bitwise_left_shift),
+        binary(ew.bitwise_left_shift, flip=True),
+    )
+    __rshift__, __rrshift__ = (
+        binary(ew.bitwise_right_shift),
+        binary(ew.bitwise_right_shift, flip=True),
+    )
     __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)  # type: ignore[assignment]
     __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
     __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
@@ -307,14 +323,29 @@ def _in_place(name: str) -> None:
         if new is NotImplemented:
             return new
         if new.type.shape != self.type.shape:
-            raise ShapeError(f"in-place {name}", expected=f"a result of shape {self.shape}", got=str(new.type))
+            raise ShapeError(
+                f"in-place {name}", expected=f"a result of shape {self.shape}", got=str(new.type)
+            )
         return self.assign(new)
 
     method.__name__ = f"__i{name}__"
     setattr(Tensor, f"__i{name}__", method)
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
     _in_place(_name)
 
 
@@ -344,7 +375,9 @@ def _rebuild(data: Any, requires_grad: bool) -> Tensor:
 
 
 def _unpickle(raw: bytes, shape: tuple[int, ...], dtype: str, requires_grad: bool) -> Tensor:
-    return _rebuild(copy_from_numpy(np.frombuffer(raw, as_dtype(dtype).np).reshape(shape)), requires_grad)
+    return _rebuild(
+        copy_from_numpy(np.frombuffer(raw, as_dtype(dtype).np).reshape(shape)), requires_grad
+    )
 
 
 def lift(x: Any) -> Tensor:

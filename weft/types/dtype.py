@@ -67,7 +67,8 @@ _BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 
 def as_dtype(x: Any) -> DType:
-    """The dtype that `x` names: a DType, a name, a NumPy dtype or scalar type, or Python's float, int, bool.
+    """The dtype that `x` names: a DType, a name, a NumPy dtype or scalar type, or Python's float,
+    int, bool.
 
     >>> as_dtype("bfloat16"), as_dtype(np.int8), as_dtype(float)
     (weft.bfloat16, weft.int8, weft.float32)
@@ -87,8 +88,8 @@ def as_dtype(x: Any) -> DType:
 
 
 def from_short(name: str) -> DType:
-    """The dtype that a graph's text spells `name`. (NumPy gives some of these spellings other meanings, so they are no
-    names for users.)
+    """The dtype that a graph's text spells `name`. (NumPy gives some of these spellings other
+    meanings, so they are no names for users.)
 
     >>> from_short("bf16")
     weft.bfloat16

@@ -1,13 +1,24 @@
 """Promotion as the array API says; Python scalars are weak.
 
-Mixed kinds the standard leaves open are decided here: an integer with a float gives the float, bool with anything gives
-the other, and uint64 with a signed integer is refused (no integer type holds both).
+Mixed kinds the standard leaves open are decided here: an integer with a float gives the float, bool
+with anything gives the other, and uint64 with a signed integer is refused (no integer type holds
+both).
 """
 
 from __future__ import annotations
 
 from weft.errors import DTypeError
-from weft.types.dtype import DTYPES, DType, as_dtype, bfloat16, bool_, float16, float32, int64, uint64
+from weft.types.dtype import (
+    DTYPES,
+    DType,
+    as_dtype,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    int64,
+    uint64,
+)
 
 Weak = type  # float, int or bool: a Python scalar's class stands for it
 

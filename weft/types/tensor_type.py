@@ -68,7 +68,9 @@ def _check_sizes(shape: Shape, dtype: DType) -> None:
     if any(n < 0 for n in sizes):
         raise ShapeError("shape", expected="sizes of 0 or more", got=str(shape))
     if math.prod(n for n in sizes if n) * dtype.itemsize > MAX_BYTES:
-        raise ShapeError("shape", expected="less than 2**62 bytes", got=f"{dtype.short}{list(shape)}")
+        raise ShapeError(
+            "shape", expected="less than 2**62 bytes", got=f"{dtype.short}{list(shape)}"
+        )
 
 
 def broadcast_shapes(*shapes: Shape, place: str = "broadcast") -> Shape:

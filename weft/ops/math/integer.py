@@ -6,7 +6,9 @@ from weft.ops.scalar import Scalar, select
 
 
 def integer_pow(x: Scalar, n: Scalar) -> Scalar:
-    """x to the power n by repeated squaring, wrapping. Negative powers round toward zero: 0 unless x is 1 or -1."""
+    """x to the power n by repeated squaring, wrapping. Negative powers round toward zero: 0
+    unless x is 1 or -1.
+    """
     out, base = x.like(1), x
     for bit in range(x.dtype.bits):
         out = select(((n >> bit) & 1).ne(0), out * base, out)

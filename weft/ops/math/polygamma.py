@@ -17,8 +17,10 @@ _BERNOULLI = (
 
 
 def polygamma(x: Scalar, n: int) -> Scalar:
-    """The n-th derivative of digamma, n >= 1, computed in float64: psi_n(x) = psi_n(x + 1) - (-1)**n n! / x**(n + 1) until x is
-    large, then the asymptotic series. Negative x by reflection for n = 1, NaN for the others."""
+    """The n-th derivative of digamma, n >= 1, computed in float64: psi_n(x) = psi_n(x + 1) -
+    (-1)**n n! / x**(n + 1) until x is large, then the asymptotic series. Negative x by reflection
+    for n = 1, NaN for the others.
+    """
     w = x.cast(float64)
     y = _polygamma_of_positive(select(w < 0.5, 1.0 - w, w) if n == 1 else w, n)
     if n == 1:
@@ -35,7 +37,9 @@ def _polygamma_of_positive(x: Scalar, n: int) -> Scalar:
     for _ in range(steps):
         total = total + 1.0 / _power(x, n + 1)
         x = x + 1.0
-    series = x.like(math.factorial(n - 1)) / _power(x, n) + 0.5 * math.factorial(n) / _power(x, n + 1)
+    series = x.like(math.factorial(n - 1)) / _power(x, n) + 0.5 * math.factorial(n) / _power(
+        x, n + 1
+    )
     for k, b in enumerate(_BERNOULLI, 1):
         c = b * math.factorial(2 * k + n - 1) / math.factorial(2 * k)
         series = series + float(c) / _power(x, 2 * k + n)
