@@ -18,19 +18,23 @@ _WORD = re.compile(r"^  (%\w+) = getelementptr i64, ptr %frame, i64 (\d+)$", re.
 
 def specialised(text: str, phase: Phase, first: int, params: tuple[int, ...]) -> str:
     """The module with the frame words from `first` on replaced by `params`, and a function that runs the whole phase."""
-    words = {name: int(n) for name, n in _WORD.findall(text)}
-
-    def constant(load: re.Match[str]) -> str:
-        n = words.get(load[2], -1) - first
-        return f"{load[1]} = add i64 {params[n]}, 0" if 0 <= n < len(params) else load[0]
-
-    text = re.sub(r"(%\w+) = load i64, ptr (%\w+), align 8", constant, text)
+    text = re.sub(r"^define .*?^}", lambda f: _constant(f[0], first, params), text, flags=re.M | re.S)
     return f"""{text}
 define i64 @special(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {{
   %status = call i64 @{phase.function}(ptr %frame, i64 0, i64 {phase.tasks}, i64 0)
   ret i64 %status
 }}
 """
+
+
+def _constant(function: str, first: int, params: tuple[int, ...]) -> str:
+    words = {name: int(n) for name, n in _WORD.findall(function)}
+
+    def constant(load: re.Match[str]) -> str:
+        n = words.get(load[2], -1) - first
+        return f"{load[1]} = add i64 {params[n]}, 0" if 0 <= n < len(params) else load[0]
+
+    return re.sub(r"(%\w+) = load i64, ptr (%\w+), align 8", constant, function)
 
 
 class Optimiser:

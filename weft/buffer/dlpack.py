@@ -1,4 +1,4 @@
-"""DLPack without a copy: memory of other frameworks as a Buffer.
+"""DLPack without a copy: memory of other frameworks as a Buffer, and a Buffer as memory of theirs.
 
 https://dmlc.github.io/dlpack/latest/c_api.html. The producer's memory lives until the last Buffer
 on it is gone.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
+
 from weft.buffer.buffer import Buffer
+from weft.buffer.interchange import to_numpy
 from weft.buffer.layout import Layout, dense_strides
 from weft.errors import DeviceError, DTypeError, ShapeError
 from weft.types import DTYPES, TensorType
@@ -22,7 +25,8 @@ _BY_CODE = {
     for d in DTYPES
     if d is not bfloat16
 }
-_BY_CODE[4, 16] = bfloat16
+_BFLOAT = 4
+_BY_CODE[_BFLOAT, 16] = bfloat16
 
 
 class _DataType(ctypes.Structure):
@@ -107,6 +111,18 @@ def from_dlpack(x: Any) -> Buffer:
             buffer.owner = _Owner(address, managed.deleter)
             return buffer
     raise DTypeError("from_dlpack", expected="a DLPack capsule", got=repr(capsule))
+
+
+def to_dlpack(buffer: Buffer, **kwargs: Any) -> Any:
+    """A capsule on the memory of a buffer. NumPy makes it; bfloat16, which it doesn't know, as the bits and renamed."""
+    seen = to_numpy(buffer, writable=True)
+    if buffer.layout.type.dtype is not bfloat16:
+        return seen.__dlpack__(**kwargs)
+    capsule = seen.view(np.uint16).__dlpack__(**kwargs)
+    for name, _, kind in _KINDS:
+        if _api.PyCapsule_IsValid(capsule, name):
+            kind.from_address(_api.PyCapsule_GetPointer(capsule, name)).tensor.dtype.code = _BFLOAT
+    return capsule
 
 
 def _buffer(t: _Tensor) -> Buffer:

@@ -21,7 +21,7 @@ from weft.codegen.contract_index import (
 from weft.codegen.contract_pack import Packing
 from weft.codegen.contract_slab import slab_function
 from weft.codegen.contract_task import Task, finish_function, shared_panels
-from weft.codegen.contract_tile import tile_function, tile_name
+from weft.codegen.contract_tile import tile_function, tile_name, turning_tile_function
 from weft.codegen.text import Text, i64, module
 from weft.schedule.contract_spec import ContractSpec
 
@@ -30,8 +30,11 @@ def lower(spec: ContractSpec) -> str:
     """The module of a contraction: "kernel", and "pack" where columns are packed for all tasks."""
     p, modes = Packing(spec), {spec.l, spec.r}
     parts = [divide_function(), offset_function(), table_function()]
-    parts += [tile_function(spec, *shape) for shape in spec.shapes]
-    if modes != {"place"}:
+    if spec.r == "turn":
+        parts += [turning_tile_function(spec, rows) for rows, _ in spec.shapes]
+    else:
+        parts += [tile_function(spec, *shape) for shape in spec.shapes]
+    if modes - {"place", "turn"}:
         parts.append(p.any())
     for stride, mode in ((1, "near"), (2, "even")):
         if mode in modes:
@@ -44,7 +47,7 @@ def lower(spec: ContractSpec) -> str:
         parts.append(prepare_function(spec, "l"))
     if spec.r == "place":
         parts.append(p.tail())
-    else:
+    elif spec.r != "turn":
         parts += [prepare_function(spec, "r"), pack_columns_function(spec)]
     if has_rows(spec):
         parts.append(p.from_rows())

@@ -205,7 +205,7 @@ class Packing:
         """
         t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
         out, row, source, lanes, count, depths, steps = common()
-        inner = min(16 // self.wide, self.lanes)
+        inner = self.inner
         offsets = t.scratch("i64", self.lanes)
         with t.loop(0, self.lanes) as i:  # lanes behind the last repeat the first
             put(t, get(t, lanes, t.select(t.lt(i, count), i, i64(0))), offsets, i)
@@ -217,7 +217,7 @@ class Packing:
             to = t.variable(t.at(out, "i8", t.mul(k.now, row)))
             whole = t.sub(k.step, rem(t, k.step, i64(inner)))
             with t.loop(0, whole, inner) as i:
-                for x in self._turned(t, self.element_at(t, begin, i), offsets, inner):
+                for x in self.turned(t, self.element_at(t, begin, i), offsets):
                     t.store(x, to.get(), self.wide)
                     to.set(t.at(to.get(), "i8", row))
             left = t.sub(k.step, whole)
@@ -227,8 +227,14 @@ class Packing:
         t.emit("ret void")
         return t
 
-    def _turned(self, t: Text, here: Value, offsets: Value, inner: int) -> list[Value]:
-        """Vectors of lanes for `inner` steps of depth."""
+    @property
+    def inner(self) -> int:
+        """Steps of depth that are transposed together: those that make 128 bits."""
+        return min(16 // self.wide, self.lanes)
+
+    def turned(self, t: Text, here: Value, offsets: Value) -> list[Value]:
+        """Vectors of lanes for `inner` steps of depth, neighbours from `here` on."""
+        inner = self.inner
         piece = vector(self.element, inner)
         rows = []
         for j in range(inner):

@@ -23,6 +23,7 @@ from weft.codegen.contract_index import (
     function,
     get,
     invert,
+    put,
     rem,
     walk,
 )
@@ -50,6 +51,8 @@ class Task:
             rows, cols = f.group("rows", "c"), f.group("cols", "c")
             call(t, "void", "table", f.part("rows_c"), self.row, self.height, *rows)
             call(t, "void", "table", f.part("cols_c"), self.col, self.width, *cols)
+            if spec.r == "turn":
+                self._lanes()
             before.set(place)
 
     def emit(self) -> None:
@@ -57,15 +60,15 @@ class Task:
         self.c = self._element(OPERANDS + 2, "c")
         if spec.l == "place":
             self.l = t.at(self._element(f["l_word"], "l"), "i8", t.mul(self.row, f["l_row"]))
-        if spec.r == "place":
-            self.r = self.p.element_at(t, self._element(f["r_word"], "r"), self.col)
+        if spec.r in ("place", "turn"):
+            self.r = self._element(f["r_word"], "r")
         with t.loop(0, f["depth_blocks"]) as number:
             self._poll(number)
             self.depth = t.mul(number, f["depth_block"])
             self.steps = t.min(f["depth_block"], t.sub(f["depth"], self.depth))
             self.resumed = t.lt(i64(0), number)
             self.last = equal(t, t.add(number, 1), f["depth_blocks"])
-            if spec.r != "place":
+            if spec.r not in ("place", "turn"):
                 self.packed, self.panel = self._columns()
             if spec.l != "place":
                 block = (self.batch, self.row, self.height, self.depth, self.steps)
@@ -79,6 +82,13 @@ class Task:
         t = self.t
         skip = call(t, "i64", "offset", self.batch, *self.f.group("batch", operand))
         return self.p.element_at(t, t.pointer(self.f.address, word), skip)
+
+    def _lanes(self) -> None:
+        """The offsets of columns that are read through a table, up to a whole vector."""
+        t, table = self.t, self.f.part("cols_r")
+        call(t, "void", "table", table, self.col, self.width, *self.f.group("cols", "r"))
+        with t.loop(0, self.spec.lanes) as i:  # lanes behind the last repeat the first
+            put(t, get(t, table, 0), table, t.add(self.width, i))
 
     def _poll(self, number: Value) -> None:
         """Stop if the launch is to stop."""
@@ -123,6 +133,9 @@ class Task:
         with walk(t, 0, self.width) as j:
             if spec.r == "place":
                 number, vectors, r, r_step = self._place(which, i, j)
+            elif spec.r == "turn":
+                number, vectors, r = which, i64(1), self.p.element_at(t, self.r, self.depth)
+                r_step = at(t, f.part("cols_r"), j.now)
             else:
                 number, vectors, r, r_step = self._packed(which, j)
             j.step = t.min(t.mul(vectors, spec.lanes), t.sub(self.width, j.now))
@@ -136,7 +149,8 @@ class Task:
         left, widths = t.sub(self.width, j.now), spec.tile.widths
         width, vectors = _largest(t, div(t, left, i64(spec.lanes)), widths)
         whole = fits(t, i64(spec.lanes), left)
-        place = t.at(self.p.element_at(t, self.r, j.now), "i8", t.mul(self.depth, f["r_depth"]))
+        place = self.p.element_at(t, self.r, t.add(self.col, j.now))
+        place = t.at(place, "i8", t.mul(self.depth, f["r_depth"]))
         packed = f.part("packed_r")
         with t.when(both(t, invert(t, whole), equal(t, i.now, 0))):
             call(t, "void", "pack_tail", packed, place, f["r_depth"], left, self.steps)

@@ -4,12 +4,16 @@
 
 Both operands are read with run-time strides, so that packed panels and operands in place are one
 code. Each lane is one chain of fma, which is why the shape of the tile never shows in the result.
+
+For few rows, where columns of r are dense along the sum, packing would cost more than the products:
+another tile transposes what it reads as it goes.
 """
 
 from __future__ import annotations
 
 from weft.codegen import verbs
-from weft.codegen.contract_index import arg, function
+from weft.codegen.contract_index import arg, fits, function, rem
+from weft.codegen.contract_pack import Packing
 from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
 
@@ -65,6 +69,42 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     ]
     for x, p in zip(results, (p for row in down("c") for p in across(row)), strict=True):
         t.store(x, p, align)
+    t.emit("ret void")
+    return t
+
+
+def turning_tile_function(spec: ContractSpec, rows: int) -> Text:
+    """tile(steps, l, l_row, l_step, r, lanes, first, first_row, c, c_row): the same for one vector
+    of columns, each dense along the sum; `lanes` are their offsets from r, in elements.
+    """
+    l = {"l": "ptr", "l_row": "i64", "l_step": "i64", "r": "ptr", "lanes": "ptr"}
+    ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
+    t = function(tile_name(rows, 1), "void", steps="i64", **l, **ends)
+    p = Packing(spec)
+
+    def row(name: str, i: int) -> Value:
+        return t.at(arg(name, "ptr"), "i8", t.mul(arg(f"{name}_row"), i))
+
+    sums = [t.variable(t.load(p.many, row("first", i), p.wide)) for i in range(rows)]
+
+    def step(k: Value, x: Value) -> None:
+        for i, total in enumerate(sums):
+            from_ = t.at(row("l", i), "i8", t.mul(k, arg("l_step")))
+            y = t.splat(t.load(p.one, from_, p.wide), p.lanes)
+            total.set(t.let(p.many, multiply_add(t, y, x, total.get())))
+
+    steps, r, lanes = arg("steps"), arg("r", "ptr"), arg("lanes", "ptr")
+    whole = t.sub(steps, rem(t, steps, i64(p.inner)))
+    with t.loop(0, whole, p.inner) as k:
+        for n, x in enumerate(p.turned(t, p.element_at(t, r, k), lanes)):
+            step(t.add(k, n), x)
+    with t.when(t.lt(whole, steps)):  # the last few: read some again, there are more than enough
+        k = t.sub(steps, p.inner)
+        for n, x in enumerate(p.turned(t, p.element_at(t, r, k), lanes)):
+            with t.when(fits(t, whole, t.add(k, n))):
+                step(t.add(k, n), x)
+    for i, total in enumerate(sums):
+        t.store(total.get(), row("c", i), p.wide)
     t.emit("ret void")
     return t
 

@@ -89,7 +89,7 @@ def _vector(
     partial = t.lt(left, lanes)
     with t.when(partial):
         for p, mode in enumerate(spec.modes):
-            if mode in "cs":
+            if mode in "csr":
                 _copy_in(t, bases[p], steps[p], stage[p], dtypes[p], i, left)
 
     def leaf(n: Scalar, args: list[Value]) -> Value:
@@ -100,6 +100,8 @@ def _vector(
         if spec.modes[p] == "c":
             here = t.select(partial, stage[p], t.at(bases[p], memory(d), i))
             return _load(t, here, d, lanes)
+        if spec.modes[p] == "r":
+            return _backwards(t, bases[p], stage[p], partial, d, i, lanes)
         return _gather(t, bases[p], steps[p], stage[p], partial, d, i, lanes)
 
     for o, value in enumerate(emit(t, spec.roots, lanes, leaf)):
@@ -139,6 +141,20 @@ def _gather(
         one = t.load(m, t.at(start, m, t.mul(stride, lane)), d.itemsize)
         out = t.let(out.type, f"insertelement {out}, {one}, i64 {lane}")
     return _as_register(t, out, d, lanes)
+
+
+def _backwards(
+    t: Text, base: Value, stage: Value, partial: Value, d: DType, i: Value, lanes: int
+) -> Value:
+    """A vector that runs down in memory; the stage holds its elements in order."""
+    m = memory(d)
+    last = t.at(base, m, t.sub(i64(1 - lanes), i))
+    found = t.load(memory(d, lanes), t.select(partial, stage, last), d.itemsize)
+    order = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
+    turned = t.let(
+        found.type, f"shufflevector {found}, {found.type} poison, <{lanes} x i32> <{order}>"
+    )
+    return _as_register(t, t.select(partial, found, turned), d, lanes)
 
 
 def _load(t: Text, pointer: Value, d: DType, lanes: int) -> Value:

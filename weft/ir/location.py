@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from itertools import islice
+from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -26,23 +28,17 @@ class Location:
 
 def user_location() -> Location | None:
     """The innermost frame outside this package: the line the user would point at."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None:
         return None
     code = frame.f_code
-    positions = next(iter(_positions(code, frame.f_lasti)), None)
-    line, _, column, end = positions or (frame.f_lineno, None, None, None)
+    nowhere = (frame.f_lineno, None, None, None)
+    line, _, column, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), nowhere)
     return Location(
         code.co_filename,
         line or frame.f_lineno,
         0 if column is None else column + 1,
         0 if end is None else end + 1,
     )
-
-
-def _positions(code, lasti):  # type: ignore[no-untyped-def]
-    for n, p in enumerate(code.co_positions()):
-        if 2 * n == lasti:
-            yield p

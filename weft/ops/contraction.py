@@ -83,6 +83,11 @@ def label_sizes(c: Contraction, a: TensorType, b: TensorType, place: str) -> dic
                     hint=f"sizes {known} and {n} meet",
                 )
             sizes[axis] = n if known == 1 else known  # type: ignore[assignment]
+    for axis in (*c.a, *c.b):
+        if isinstance(axis, Window):
+            far = abs(axis.stride) * sizes[axis.pos] + abs(axis.dilation) * sizes[axis.tap]
+            if not axis.step or max(far + abs(axis.pad), abs(axis.step)) > 2**62:
+                raise ShapeError(place, expected="windows with steps, within 2**62", got=str(axis))
     return sizes
 
 

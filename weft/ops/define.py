@@ -30,17 +30,18 @@ class Value:
     """
 
     __slots__ = ("data", "leaf", "note")
-    data: Buffer | Node
+    data: Any  # a Buffer or a graph Node; on the tape also what stands for elements long gone
     note: Any
     leaf: Any
 
-    def __init__(self, data: Buffer | Node, note: Any = None, leaf: Any = None) -> None:
+    def __init__(self, data: Any, note: Any = None, leaf: Any = None) -> None:
         self.data, self.note, self.leaf = data, note, leaf
 
     @property
     def type(self) -> TensorType:
         data = self.data
-        return data.layout.type if isinstance(data, Buffer) else data.type
+        out: TensorType = data.layout.type if isinstance(data, Buffer) else data.type
+        return out
 
     if TYPE_CHECKING:  # installed by the tensor room
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import DTypeError
+from weft.errors import DTypeError, ShapeError
 from weft.ops import math as m, scalar as s
 from weft.ops.define import Op, Type, Value, register
 from weft.ops.makers import common_dtype, elementwise, like, shapes, wants_gradient

@@ -155,6 +155,18 @@ def _conv_labels(spatial: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(f"p{i}" for i in range(spatial)), tuple(f"t{i}" for i in range(spatial))
 
 
+def _check_steps(
+    place: str, stride: Any, padding: Any, dilation: Any, output_padding: Any = None
+) -> None:
+    more = stride if output_padding is None else output_padding
+    if not len(stride) == len(padding) == len(dilation) == len(more):
+        got = f"stride {stride}, padding {padding}, dilation {dilation}"
+        raise ShapeError(place, expected="as many strides, paddings and dilations", got=got)
+    if min((*stride, *dilation), default=1) < 1 or min((*padding, *more), default=0) < 0:
+        got = f"stride {stride}, padding {padding}, dilation {dilation}"
+        raise ShapeError(place, expected="steps of 1 or more and paddings of 0 or more", got=got)
+
+
 def _conv_samples() -> Iterator[Sample]:
     x, w = array((2, 4, 7, 6), float32), array((6, 4, 3, 3), float32, seed=1)
     one = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
@@ -186,6 +198,7 @@ def convolution(
 
     Terms are summed over the channels of a group, then over the taps, in row-major order.
     """
+    _check_steps("convolution", stride, padding, dilation)
     spatial = len(stride)
     xs, ws = x.type.shape, w.type.shape
     if len(xs) != spatial + 2 or len(ws) != spatial + 2:
@@ -256,6 +269,7 @@ def convolution_transpose(
     """The gradient of `convolution` with respect to its input, as a layer: x (N, C, …), w (C, O
     / groups, …).
     """
+    _check_steps("convolution_transpose", stride, padding, dilation, output_padding)
     spatial = len(stride)
     xs, ws = x.type.shape, w.type.shape
     if (

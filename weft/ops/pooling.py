@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,33 @@ Ints = tuple[int, ...]
 
 #: taps that one kernel unrolls at most
 TAPS = 64
+#: coordinates are computed in 64 bits
+_FAR = 2**62
 
 
-def _window_type(place: str, t: Any, kernel: Ints, sizes: Ints) -> TensorType:
+def _window_type(
+    place: str, t: Any, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> TensorType:
     if t.dtype.kind == "b":
         raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
-    if t.ndim < len(kernel):
-        raise ShapeError(place, expected=f"at least {len(kernel)} axes", got=str(t))
-    return TensorType((*t.shape[: t.ndim - len(kernel)], *sizes), t.dtype)
+    rank = len(kernel)
+    said = f"kernel {kernel}, stride {stride}, offset {offset}, sizes {sizes}, dilation {dilation}"
+    if not 0 < rank == len(stride) == len(offset) == len(sizes) == len(dilation) <= t.ndim:
+        raise ShapeError(place, expected="as many of each as axes of windows", got=f"{said} of {t}")
+    if min(*kernel, *stride, *dilation) < 1:
+        raise ShapeError(place, expected="kernel, stride and dilation of 1 or more", got=said)
+    for k, s_, o, m, d in zip(kernel, stride, offset, sizes, dilation, strict=True):
+        if abs(o) + m * s_ + k * d > _FAR:
+            raise ShapeError(place, expected="windows nearer than 2**62", got=said)
+    return TensorType((*t.shape[: t.ndim - rank], *sizes), t.dtype)
+
+
+def _unrolled_type(
+    place: str, t: Any, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
+) -> TensorType:
+    if math.prod(kernel) > TAPS:
+        raise ShapeError(place, expected=f"at most {TAPS} taps", got=f"kernel {kernel}")
+    return _window_type(place, t, kernel, stride, offset, sizes, dilation)
 
 
 def _taps(
@@ -134,7 +154,9 @@ def _sum_reference(x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: I
 window_sum = register(
     Op(
         "window_sum",
-        lambda t, *, kernel, stride, offset, sizes: _window_type("window_sum", t, kernel, sizes),
+        lambda t, *, kernel, stride, offset, sizes: _unrolled_type(
+            "window_sum", t, kernel, stride, offset, sizes, (1,) * len(kernel)
+        ),
         at=_sum_at,
         vjp=lambda g, y, x, *, kernel, stride, offset, sizes: (
             lambda: narrowed(
@@ -178,7 +200,7 @@ def _spread_type(
     if t.dtype.compute is not t.dtype or len(kernel) > 2:
         wanted = "one or two axes of windows, and no half type"
         raise DTypeError("window_spread", expected=wanted, got=f"{len(kernel)} of {t}")
-    return _window_type("window_spread", t, kernel, sizes)
+    return _window_type("window_spread", t, kernel, stride, offset, sizes, (1,) * len(kernel))
 
 
 window_spread: Op = register(
@@ -272,9 +294,7 @@ def _max_vjp(g: Value, y: Value, x: Value, *, kernel: Ints, **attrs: Any) -> tup
 window_max = register(
     Op(
         "window_max",
-        lambda t, *, kernel, stride, offset, sizes, dilation: _window_type(
-            "window_max", t, kernel, sizes
-        ),
+        partial(_unrolled_type, "window_max"),
         at=_max_at,
         vjp=_max_vjp,
         reference=_max_reference,
@@ -286,7 +306,7 @@ window_argmax = register(
     Op(
         "window_argmax",
         lambda t, *, kernel, stride, offset, sizes, dilation: TensorType(
-            _window_type("window_argmax", t, kernel, sizes).shape, int64
+            _unrolled_type("window_argmax", t, kernel, stride, offset, sizes, dilation).shape, int64
         ),
         at=_argmax_at,
         reference=_argmax_reference,
@@ -386,6 +406,7 @@ def large_window_max(
     x: Value, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
 ) -> Value:
     """window_max of any size."""
+    _window_type("large_window_max", x.type, kernel, stride, offset, sizes, dilation)
     out: Any = None
     for first, part in pieces(kernel):
         y = window_max(

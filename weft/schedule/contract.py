@@ -13,13 +13,15 @@ from weft.buffer import Layout
 from weft.ops.contraction import Contraction
 from weft.schedule.contract_blocks import Blocks, choose, up
 from weft.schedule.contract_labels import Group, Operand, Problem, resolve
-from weft.schedule.contract_spec import HEADER, SQUARE, WIDE, ContractSpec, accumulator
+from weft.schedule.contract_spec import HEADER, SQUARE, TURN, WIDE, ContractSpec, accumulator
 from weft.schedule.launch import Launch, Phase
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
 #: products up to which r is read in place: packing would not pay
 SMALL = 1 << 15
+#: steps from which columns that are dense along the sum are read in place, for few rows
+DENSE = 16
 #: rows of l so many bytes apart, or a multiple, fall in the same few places of a first-level cache
 CLASH = 4096
 
@@ -49,7 +51,12 @@ def _spec(p: Problem, vector: int) -> ContractSpec:
     few = p.rows.size <= square.heights[0]
     small = p.rows.size * p.cols.size * p.steps <= SMALL
     r = "place" if r_flat and (few or small) else _packing(p.cols, p.depth, p.r, "r")
-    tile = wide if r == "place" and p.rows.size <= wide.heights[0] else square
+    tile = square
+    if p.rows.size <= wide.heights[0]:
+        if r == "place":
+            tile = wide
+        elif r == "depth" and not p.r.windowed and p.depth.flat("r") and p.steps >= DENSE:
+            r, tile = "turn", TURN[vector]
     spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
     apart = p.rows.strides("l")[-1] * dtype.itemsize
     clash = apart % CLASH == 0 and p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
@@ -133,7 +140,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     heights, widths = spec.tile.heights, spec.tile.widths
     # blocks of depth but the last leave a result where it cannot be finished: one for each tile
     tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
-    panels = 1 if spec.r == "place" else -(-cols // spec.panel)
+    panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
     return {
         "rows_l": 8 * (rows + lanes),
         "rows_c": 8 * rows,

@@ -78,10 +78,10 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
     if threads == 1 and rows.size * cols.size * p.steps <= ALONE:
         return best
     least = float("inf")
-    packs = spec.r != "place"
+    packs = spec.r not in ("place", "turn")
     all_rows = list(_cuts(p.rows, p.l, 2))
     unit = spec.panel
-    if not packs and spec.tile.heights[0] <= 4:  # see _depth: long rows
+    if spec.r == "place" and spec.tile.heights[0] <= 4:  # see _depth: long rows
         unit = 1024 if p.cols.size >= 1024 * threads else 256
     for cols in _cuts(p.cols, p.r, unit):
         estimate = _Estimate(p, spec, threads, cols, _depth(p, spec, cols.block))
@@ -96,6 +96,8 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
 def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
     """Steps of depth that are packed at a time, with so many columns."""
     k = max(p.steps, 1)
+    if spec.r == "turn":
+        return min(k, 1 << 16)
     if spec.r == "place":  # r is read once: from far away best by a few whole rows at a time
         if p.rows.size <= 4 and cols >= 512:
             return min(k, 8)
@@ -152,7 +154,9 @@ class _Estimate:
         self.vectors, self.panels = cols.pieces(spec.lanes), cols.pieces(spec.panel)
         self.tall, self.cols_blocks = spec.tile.heights[0], cols.blocks
         each = PACK_NEAR if spec.r == "near" and not p.r.windowed else PACK_APART
-        self.pack = 0.0 if spec.r == "place" else self.batch * self.vectors * self.k * each
+        self.pack = 0.0
+        if spec.r != "place":
+            self.pack = self.batch * self.vectors * self.k * each
         if p.r.windowed:
             copied = p.r.slab(p.batch, p.cols, cols.block, p.depth, depth)
             self.pack += self.batch * self.cols_blocks * self.depth_blocks * copied * COPY

@@ -96,6 +96,8 @@ WIDE = {
     32: Tile(32, (4, 2, 1), (3, 1)),
     16: Tile(16, (2, 1), (1,)),
 }
+#: For few rows, where columns of r are dense along the sum.
+TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}
 
 
 def accumulator(dtype: DType) -> DType:
@@ -111,9 +113,9 @@ def accumulator(dtype: DType) -> DType:
 class ContractSpec:
     """A contraction kernel. `l` and `r` say how each operand comes to the tile.
 
-    "place" reads it where it is. The others pack it, from runs of elements: "near" of neighbours
-    along rows or columns, "even" of every second along them, "depth" of neighbours along the sum,
-    "any" one by one.
+    "place" reads it where it is; "turn" too, if columns are dense along the sum, for few rows. The
+    others pack it, from runs of elements: "near" of neighbours along rows or columns, "even" of
+    every second along them, "depth" of neighbours along the sum, "any" one by one.
     """
 
     dtype: DType
@@ -151,7 +153,7 @@ class ContractSpec:
         others compute beside the last columns is thrown away.
         """
         heights, widths = self.tile.heights, self.tile.widths
-        if self.r == "place":
+        if self.r in ("place", "turn"):
             return tuple((h, w) for h in heights for w in widths)
         return (*((heights[0], w) for w in widths), *((h, widths[0]) for h in heights[1:]))
 

@@ -24,7 +24,7 @@ TASK = 1 << 15
 @dataclass(frozen=True, eq=False)
 class MapSpec:
     """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost
-    loop: "c" as a vector, "b" one element for all, "s" with a stride, "i" only by index (`load`).
+    loop: "c" as a vector, "b" one element for all, "r" as a vector backwards, "s" with a stride, "i" only by index (`load`).
     `outer` loops surround it.
 
     Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops
@@ -85,7 +85,7 @@ def launch_nest(
     sizes = nest.sizes or (1,)
     strides = nest.strides if nest.sizes else tuple((0,) for _ in nest.strides)
     modes = "".join(
-        "b" if s[-1] == 0 else "c" if s[-1] == 1 else "s" for s in strides[: len(dtypes)]
+        {0: "b", 1: "c", -1: "r"}.get(s[-1], "s") for s in strides[: len(dtypes)]
     )
     spec = MapSpec(tuple(roots), dtypes, modes, len(sizes) - 1)
     rows = size // inner

@@ -15,6 +15,7 @@ import numpy as np
 from weft.autodiff.backward import backward
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
+from weft.buffer.dlpack import to_dlpack
 from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.errors import CaptureError, DeviceError, DTypeError, GradError, ShapeError
 from weft.ops import elementwise as ew
@@ -283,7 +284,7 @@ class Tensor(Value):
         return _unpickle, (a.tobytes(), self.shape, self.dtype.name, self.leaf is not None)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return to_numpy(self._buffer("__dlpack__"), writable=True).__dlpack__(**kwargs)
+        return to_dlpack(self._buffer("__dlpack__"), **kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
