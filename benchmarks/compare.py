@@ -37,7 +37,8 @@ class Row:
             if self.ratio <= self.bar
             else f"  ABOVE {self.bar:g}"
         )
-        return f"{self.name:36s} {_time(self.ours):>10s} {_time(self.theirs):>10s} {self.ratio:8.2f}{verdict}"
+        times = f"{_time(self.ours):>10s} {_time(self.theirs):>10s}"
+        return f"{self.name:36s} {times} {self.ratio:8.2f}{verdict}"
 
 
 def _time(seconds: float) -> str:

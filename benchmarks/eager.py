@@ -77,8 +77,10 @@ def matmuls() -> Iterator[Pair]:
 
 def convolutions() -> Iterator[Pair]:
     """The layers of ResNet: input side, channels in and out, window, stride."""
-    layers = [(224, 3, 64, 7, 2), (56, 64, 64, 3, 1), (56, 64, 128, 3, 2), (56, 64, 128, 1, 2), (28, 128, 128, 3, 1),
-              (14, 256, 256, 3, 1), (7, 512, 512, 3, 1), (56, 64, 256, 1, 1)]  # fmt: skip
+    layers = [
+        (224, 3, 64, 7, 2), (56, 64, 64, 3, 1), (56, 64, 128, 3, 2), (56, 64, 128, 1, 2),
+        (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (7, 512, 512, 3, 1), (56, 64, 256, 1, 1),
+    ]  # fmt: skip
     for batch in (1, 32):
         for side, c, o, k, s in layers:
             (x, tx), (w, tw) = both((batch, c, side, side)), both((o, c, k, k), seed=1)
@@ -148,11 +150,12 @@ def start_up() -> list[tuple[str, float, float]]:
     """
     with tempfile.TemporaryDirectory() as cache:
         env = os.environ | {"WEFT_CACHE_DIR": cache}
-        runs = [
-            [float(v) for v in subprocess.run([sys.executable, "-c", _FIRST_USE], env=env, check=True,
-                                              capture_output=True, text=True).stdout.split()]
+        command = [sys.executable, "-c", _FIRST_USE]
+        said = [
+            subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
             for _ in range(6)
-        ]  # fmt: skip
+        ]
+    runs = [[float(v) for v in times.split()] for times in said]
     warm = runs[1:]
     median = lambda k: sorted(r[k] for r in warm)[len(warm) // 2]
     return [

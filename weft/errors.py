@@ -10,8 +10,8 @@ from __future__ import annotations
 class WeftError(Exception):
     """Root of all Weft exceptions.
 
-    >>> str(WeftError("matmul", expected="[m, k] and [k, n]", got="f32[4, 5] and f32[4, 5]", hint="transpose one"))
-    'matmul: expected [m, k] and [k, n], got f32[4, 5] and f32[4, 5]; transpose one'
+    >>> print(WeftError("matmul", expected="[m, k], [k, n]", got="f32[4, 5] twice", hint="use .T"))
+    matmul: expected [m, k], [k, n], got f32[4, 5] twice; use .T
     """
 
     def __init__(self, place: str, *, expected: str = "", got: str = "", hint: str = "") -> None:

@@ -1,4 +1,6 @@
-"""Cases large enough that their work is shared out among threads: every family of kernels, on each axis that matters."""
+"""Cases large enough that their work is shared out among threads: every family of kernels, on each
+axis that matters.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,11 @@ def _rows() -> Iterator[Args]:
     yield "layer_norm", (x(2000, 384), x(384, seed=1), x(384, seed=2)), {"eps": 1e-5}
     yield "layer_norm", (x(4, 40_001),), {"eps": 1e-5}
     yield "rms_norm", (x(2000, 384), x(384, seed=1)), {"eps": 1e-5}
-    yield "group_norm", (x(16, 32, 28, 28), x(32, seed=1), x(32, seed=2)), {"groups": 4, "eps": 1e-5}
+    yield (
+        "group_norm",
+        (x(16, 32, 28, 28), x(32, seed=1), x(32, seed=2)),
+        {"groups": 4, "eps": 1e-5},
+    )
     yield "batch_norm", (x(32, 16, 28, 28), x(16, seed=1), x(16, seed=2)), {"eps": 1e-5}
     yield "logsumexp", (x(500, 1001),), {"axes": (1,), "keepdims": False}
     yield "var", (x(1000, 501),), {"axes": (0,), "keepdims": False, "correction": 1.0}
@@ -110,7 +116,11 @@ def _indexing() -> Iterator[Args]:
     yield "take_along_axis", (x(1000, 300), places(1000, 900, 300)), {"axis": 0}
     yield "scatter_add", (x(100, 300), places(100, 900, 300), x(900, 300, seed=1)), {"axis": 0}
     yield "scatter_add", (x(3000), places(3000, 300_000), x(300_000, seed=1)), {"axis": 0}
-    yield "scatter_add", (x(3000, dtype=float16), places(3000, 90_000), x(90_000, seed=1, dtype=float16)), {"axis": 0}
+    yield (
+        "scatter_add",
+        (x(3000, dtype=float16), places(3000, 90_000), x(90_000, seed=1, dtype=float16)),
+        {"axis": 0},
+    )
     yield "row_add", (x(500, 64), places(500, 5000), x(5000, 64, seed=1)), {"axis": 0}
     yield "row_sum", (places(50, 5000), x(5000, 64, seed=1)), {"shape": (50, 64), "axis": 0}
     running = {"dtype": float32, "reverse": False}
@@ -136,4 +146,6 @@ def _indexing() -> Iterator[Args]:
 def cases() -> tuple[Case, ...]:
     families = (_maps, _folds, _contractions, _rows, _indexing)
     said = [args for family in families for args in family()]
-    return tuple(Case(OPS[name], n, Sample(args, attrs)) for n, (name, args, attrs) in enumerate(said))
+    return tuple(
+        Case(OPS[name], n, Sample(args, attrs)) for n, (name, args, attrs) in enumerate(said)
+    )

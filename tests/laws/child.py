@@ -33,7 +33,12 @@ class Child:
             path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
             given = {**os.environ, "PYTHONPATH": path, PLACE: place.name, **self.environment}
             self.done = subprocess.run(
-                self.command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=self.timeout
+                self.command,
+                cwd=ROOT,
+                env=given,
+                capture_output=True,
+                text=True,
+                timeout=self.timeout,
             )
             self.place = place.read()
 
@@ -55,7 +60,9 @@ def at(what: Any) -> None:
     """In a child: say what is about to be done."""
     if not _place:
         faulthandler.enable()
-        _place.append(os.open(os.environ[PLACE], os.O_WRONLY | os.O_TRUNC) if PLACE in os.environ else -1)
+        _place.append(
+            os.open(os.environ[PLACE], os.O_WRONLY | os.O_TRUNC) if PLACE in os.environ else -1
+        )
     if _place[0] >= 0:
         said = str(what).encode()
         os.ftruncate(_place[0], len(said))

@@ -1,4 +1,6 @@
-"""What the laws share: every op record with its samples, how to run them, and how to say where two results differ."""
+"""What the laws share: every op record with its samples, how to run them, and how to say where two
+results differ.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def all_good() -> list[Case]:
 
 
 def each(cases: Iterable[Case], check: Callable[[Case], Any]) -> int:
-    """Check every case, then raise one error that names each one that failed. How many there were."""
+    """Check every case, then raise one error that names each one that failed. How many there
+    were.
+    """
     failures, count = [], 0
     for c in cases:
         count += 1
@@ -124,7 +128,9 @@ def cotangent(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def differentiable(case: Case) -> bool:
-    """Whether the op has a gradient and the sample an operand to differentiate by and a result to differentiate."""
+    """Whether the op has a gradient and the sample an operand to differentiate by and a result to
+    differentiate.
+    """
     if case.op.vjp is None or not any(_floats(a) for a in case.sample.args):
         return False
     return any(o.dtype.is_float for o in run(case.op, case.sample))
@@ -137,8 +143,12 @@ def _floats(a: Any) -> bool:
 FLOATS = {np.dtype(t) for t in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)}
 
 
-def function(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """The op as a function of its floating operands alone, giving its floating results; and those operands."""
+def function(
+    op: Op, xs: Sequence[Any], attrs: dict[str, Any]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """The op as a function of its floating operands alone, giving its floating results; and those
+    operands.
+    """
     floating = [i for i, x in enumerate(xs) if isinstance(x, wf.Tensor) and x.dtype.is_float]
 
     def f(*given: Any) -> Any:
@@ -151,12 +161,17 @@ def function(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> tuple[Callable
     return f, [xs[i] for i in floating]
 
 
-def gradients(op: Op, xs: Sequence[Any], attrs: dict[str, Any]) -> list[Array]:
-    """The cotangents of the floating operands, for fixed cotangents of the floating results."""
+def gradients(
+    op: Op, xs: Sequence[Any], attrs: dict[str, Any], seeds: Sequence[Array] | None = None
+) -> list[Array]:
+    """The cotangents of the floating operands, given those of the floating results (fixed ones if
+    not said).
+    """
     f, given = function(op, xs, attrs)
     y, pullback = wf.vjp(f, *given)
-    seeds = [wf.asarray(cotangent(o.shape, o.dtype.np)) for o in as_tuple(y)]
-    return [np.array(g.numpy()) for g in pullback(*seeds)]
+    if seeds is None:
+        seeds = [cotangent(o.shape, o.dtype.np) for o in as_tuple(y)]
+    return [np.array(g.numpy()) for g in pullback(*(wf.asarray(s) for s in seeds))]
 
 
 def backward(case: Case) -> list[Array]:
@@ -183,12 +198,18 @@ def spread(a: Any) -> Any:
     view = wide[(*(slice(2 * n - 1, None, -2) if n else slice(0, 0) for n in a.shape), ...)]
     view[...] = a
     if a.dtype == ml_dtypes.bfloat16:  # DLPack of NumPy has no word for it
-        return wf.view(wf.from_dlpack(view.view(np.uint16)), wf.bfloat16) if hasattr(wf, "view") else wf.asarray(a)
+        return (
+            wf.view(wf.from_dlpack(view.view(np.uint16)), wf.bfloat16)
+            if hasattr(wf, "view")
+            else wf.asarray(a)
+        )
     return wf.from_dlpack(view)
 
 
 def as_float64(sample: Sample) -> Sample | None:
-    """The sample in float64, where it has a floating operand; None for one that was made for another dtype."""
+    """The sample in float64, where it has a floating operand; None for one that was made for
+    another dtype.
+    """
     halves = {float16.np, bfloat16.np}
     arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
     if any(a.dtype in halves for a in arrays) or not any(a.dtype.kind == "f" for a in arrays):
@@ -227,7 +248,9 @@ def same_bits(got: Sequence[Array], want: Sequence[Array], what: str = "") -> No
 
 
 def close(got: Array, want: Array, rtol: float, atol: float, what: str = "") -> None:
-    """Equal within a tolerance, NaN to NaN; else an error that shows the first element that isn't."""
+    """Equal within a tolerance, NaN to NaN; else an error that shows the first element that
+    isn't.
+    """
     assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
     a, b = got.astype(np.float64), want.astype(np.float64)
     far = ~np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
@@ -251,7 +274,6 @@ def agree(got: Array, want: Any, what: str = "", loosen: float = 1.0) -> None:
 def _difference(a: Array, b: Array, different: Array) -> str:
     at = tuple(int(i) for i in np.argwhere(different)[0])
     digits = 2 * a.dtype.itemsize
-    return (
-        f"{int(different.sum())} of {different.size} elements differ, first at {at}: "
-        f"{a[at]} (0x{int(bits(a)[at]):0{digits}x}), expected {b[at]} (0x{int(bits(b)[at]):0{digits}x})"
-    )
+    got, want = (f"{x[at]} (0x{int(bits(x)[at]):0{digits}x})" for x in (a, b))
+    count = f"{int(different.sum())} of {different.size} elements differ"
+    return f"{count}, first at {at}: {got}, expected {want}"

@@ -1,4 +1,6 @@
-"""A launch with its sizes compiled in: every param a constant, one call over all tasks, LLVM's full optimisation."""
+"""A launch with its sizes compiled in: every param a constant, one call over all tasks, LLVM's full
+optimisation.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import re
 from typing import Any
 
 import llvmlite.binding as llvm
-
 from launches import Array, Run
+
 from tests.laws.watch import Seen
 from weft.codegen import jit
 from weft.codegen.lower import lower
@@ -17,8 +19,12 @@ _WORD = re.compile(r"^  (%\w+) = getelementptr i64, ptr %frame, i64 (\d+)$", re.
 
 
 def specialised(text: str, phase: Phase, first: int, params: tuple[int, ...]) -> str:
-    """The module with the frame words from `first` on replaced by `params`, and a function that runs the whole phase."""
-    text = re.sub(r"^define .*?^}", lambda f: _constant(f[0], first, params), text, flags=re.M | re.S)
+    """The module with the frame words from `first` on replaced by `params`, and a function that
+    runs the whole phase.
+    """
+    text = re.sub(
+        r"^define .*?^}", lambda f: _constant(f[0], first, params), text, flags=re.M | re.S
+    )
     return f"""{text}
 define i64 @special(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {{
   %status = call i64 @{phase.function}(ptr %frame, i64 0, i64 {phase.tasks}, i64 0)

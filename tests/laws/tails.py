@@ -1,4 +1,6 @@
-"""Every length of a vector and its tail, for the families whose elements or rows do not depend on their neighbours."""
+"""Every length of a vector and its tail, for the families whose elements or rows do not depend on
+their neighbours.
+"""
 
 from __future__ import annotations
 

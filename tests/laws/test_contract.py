@@ -1,7 +1,8 @@
 """The numerics contract: bits depend on the op and its shapes alone.
 
-Not on the number of threads, on the other rows of a batch, on fusion, or on whether a kernel knows its sizes. (Layout is
-in test_values, the target in test_targets, the split into tasks in test_memory.)
+Not on the number of threads, on the other rows of a batch, on fusion, or on whether a kernel knows
+its sizes. (Layout is in test_values, the target in test_targets, the split into tasks in
+test_memory.)
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import numpy as np
 import pytest
 
 import weft as wf
-from tests.laws import big
+from tests.laws import batch, big, special
 from tests.laws.lab import (
     all_good,
     each,
     everything,
-    failed,
     forget_plans,
     forward,
     good,
@@ -72,6 +72,55 @@ def test_every_family_of_large_cases_is_shared_among_threads(threads):
             forward(case)
     alone = {c.op.name for c in big.cases()} - shared
     assert not alone, alone
+
+
+# batches
+
+#: ops whose results must be found to have rows that depend on one row of an operand each
+ROWWISE = {
+    "add", "attention", "attention_weights", "batch_norm_apply", "contract", "convolution",
+    "convolution_transpose", "cross_entropy", "cumulative_sum", "exp", "gelu", "group_norm",
+    "layer_norm", "log_softmax", "logsumexp", "matmul", "max", "mean", "one_hot", "rms_norm",
+    "searchsorted", "softmax", "sort", "std", "sum", "take", "take_along_axis", "topk", "var",
+    "where", "window_max", "window_sum",
+}  # fmt: skip
+
+
+def test_a_row_does_not_depend_on_the_rest_of_the_batch():
+    rowwise: dict[str, int] = {}
+
+    def check(case):
+        rows = batch.rows_of(case)
+        if rows is not None:
+            rowwise[case.op.name] = rowwise.get(case.op.name, 0) + 1
+            batch.check(case, rows)
+
+    each([*all_good(), *big.cases()], check)
+    print(f"\n{len(rowwise)} ops, {sum(rowwise.values())} samples with rows of their own")
+    assert rowwise.keys() >= ROWWISE, ROWWISE - rowwise.keys()
+
+
+# sizes known to the kernel
+
+
+def test_a_kernel_that_knows_its_sizes_gives_the_same_bits():
+    """Pointwise ops by their largest sample, all else by all of them; each kernel once."""
+    optimiser, known, compared = special.Optimiser(), set(), []
+
+    def look(seen):
+        kernels = tuple((p.spec, p.function) for p in seen.launch.phases)
+        if kernels not in known:
+            known.add(kernels)
+            compared.append(seen.plan.call)
+            same_bits(special.run(optimiser, seen), seen.results, f"{seen.plan.call} specialised")
+
+    def size(case):
+        return sum(np.size(a) for a in case.sample.args)
+
+    cases = [c for op in records() for c in ([max(good(op), key=size)] if op.scalar else good(op))]
+    with watching(look):
+        count = each(cases, everything)
+    print(f"\n{count} samples, {len(compared)} launches specialised")
 
 
 # fusion

@@ -1,4 +1,6 @@
-"""Laws of gradients: numeric differences judge every vjp, since tape and graph share it and cannot catch each other."""
+"""Laws of gradients: numeric differences judge every vjp, since tape and graph share it and cannot
+catch each other.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _smooth(op, s):
 
 
 def _function(op, sample):
-    """The op as a function of its floating operands alone, giving its floating results, and those operands."""
+    """The op as a function of its floating operands alone, giving its floating results, and those
+    operands.
+    """
     wide = as_float64(sample)
     xs = tensors(wide)
     floating = [i for i, x in enumerate(xs) if isinstance(x, wf.Tensor) and x.dtype.is_float]
@@ -43,20 +47,22 @@ CASES = cases(_smooth)
 SMALL = [c for c in CASES if all(np.size(a) <= 24 for a in c.values[1].args)]
 
 
-@pytest.mark.parametrize("op, sample", CASES)
+@pytest.mark.parametrize(("op", "sample"), CASES)
 def test_gradient_agrees_with_numeric_differences(op, sample):
     f, xs = _function(op, sample)
     assert wf.gradcheck(f, xs, eps=1e-6, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("op, sample", SMALL)
+@pytest.mark.parametrize(("op", "sample"), SMALL)
 def test_second_gradient_agrees_with_numeric_differences(op, sample):
     f, xs = _function(op, sample)
 
     def g(*given):
         y, pullback = wf.vjp(f, *given)
         ys = y if isinstance(y, tuple) else (y,)
-        seeds = [wf.asarray(np.cos(np.arange(o.size, dtype=np.float64)).reshape(o.shape)) for o in ys]
+        seeds = [
+            wf.asarray(np.cos(np.arange(o.size, dtype=np.float64)).reshape(o.shape)) for o in ys
+        ]
         return pullback(*seeds)
 
     assert wf.gradcheck(g, xs, eps=1e-6, rtol=1e-4, atol=1e-5)

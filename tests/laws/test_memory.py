@@ -1,8 +1,9 @@
 """The law of memory: no kernel touches a byte outside its operands.
 
-Every launch that a sample and its gradients make runs again on copies of its operands, each against a page that nobody
-may touch (behind it, then before it), operands write-protected, results and scratch memory full of garbage, tasks one by
-one in a random order. A fault ends the process, so this runs in one of its own that says what it is at.
+Every launch that a sample and its gradients make runs again on copies of its operands, each against
+a page that nobody may touch (behind it, then before it), operands write-protected, results and
+scratch memory full of garbage, tasks one by one in a random order. A fault ends the process, so
+this runs in one of its own that says what it is at.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from launches import Run
 
 import weft as wf
-from launches import Run
 from tests.laws.child import Child, at
 from tests.laws.lab import all_good, each, everything, same_bits, spread
 from tests.laws.watch import Seen, watching

@@ -1,4 +1,5 @@
-"""The law of targets: AVX-512, AVX2 and SSE2 code gives the same bits, for results, gradients and every length of a tail.
+"""The law of targets: AVX-512, AVX2 and SSE2 code gives the same bits, for results, gradients and
+every length of a tail.
 
 Code for a target that LLVM cannot make ends the process, so each runs in one of its own.
 """

@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.laws.lab import FLOATS, agree, all_good, bad, each, forward, good, records, run, same_bits, spread, tensors
+from tests.laws.lab import (
+    FLOATS,
+    agree,
+    all_good,
+    bad,
+    each,
+    forward,
+    good,
+    records,
+    run,
+    same_bits,
+    spread,
+    tensors,
+)
 from weft.errors import WeftError
 from weft.ops.define import types_of
 

@@ -1,4 +1,6 @@
-"""Looking at every launch: what a sample makes run, its gradients and the ops of an unfused body included."""
+"""Looking at every launch: what a sample makes run, its gradients and the ops of an unfused body
+included.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from launches import Array
+
 from tests.laws.lab import as_tuple, forget_plans
 from weft.buffer import Layout
 from weft.ops.define import Value, installed
@@ -55,7 +57,9 @@ def watching(look: Callable[[Seen], None]) -> Iterator[None]:
         if launch.view_offset is None:
             numbers: list[Any] = []
             operands = [_operand(plan, i, x, numbers) for i, x in enumerate(xs)]
-            look(Seen(plan, launch, operands, [np.array(o.numpy()) for o in as_tuple(out)], numbers))
+            look(
+                Seen(plan, launch, operands, [np.array(o.numpy()) for o in as_tuple(out)], numbers)
+            )
         return out
 
     forget_plans()

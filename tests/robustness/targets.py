@@ -28,6 +28,7 @@ class Target:
 def names() -> dict[str, list[str]]:
     """Every target, by family."""
     public = [n for n, f in vars(wf).items() if callable(f) and _ours(f) and n[0] != "_"]
+    public = [n for n in public if n not in _CLASSES]
     functional = [f"nn.functional.{n}" for n, f in vars(wf.nn.functional).items() if callable(f)]
     return {
         "records": [f"op {n}" for n, op in sorted(OPS.items()) if op.samples is not None],
@@ -35,6 +36,9 @@ def names() -> dict[str, list[str]]:
         "functional": sorted(functional),
         "methods": [f"Tensor.{n}" for n in sorted(dir(wf.Tensor)) if _is_own_method(n)],
     }
+
+
+_CLASSES = ("DType", "Dim", "Tensor")
 
 
 def _ours(f: Any) -> bool:
@@ -63,7 +67,7 @@ def find(name: str) -> Target:
     for part in name.split("."):
         f = getattr(f, part)
     good = GOOD[name]() if name in GOOD else _derived(f)
-    return Target(name, lambda *a, **k: _followed(f(*a, **k)), [_pair(g) for g in good])
+    return Target(name, partial(_function, f), [_pair(g) for g in good])
 
 
 def _method(name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -76,8 +80,16 @@ def _method(name: str, /, *args: Any, **kwargs: Any) -> Any:
     return next(out, None) if inspect.isgenerator(out) else out
 
 
-def _followed(out: Any) -> Any:
-    """What transforms give is a function: call that, too."""
+_TRANSFORMS = {wf.checkpoint, wf.custom_vjp, wf.grad, wf.gradcheck, wf.hessian, wf.jacobian, wf.jvp, wf.value_and_grad, wf.vjp}
+
+
+def _function(f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function; what a transform gives is a function, too: call that. What a callable that
+    is no function of tensors raises there is its own affair.
+    """
+    if f in _TRANSFORMS and args and callable(args[0]) and not inspect.isfunction(args[0]):
+        return None
+    out = f(*args, **kwargs)
     return out(wf.tensor([1.0, 2.0])) if inspect.isfunction(out) else out
 
 
@@ -101,5 +113,9 @@ def _derived(f: Any) -> list[Any]:
     ]  # fmt: skip
     return [
         tuple(wf.tensor(a) for _ in required)
-        for a in (np.float32([[0.5, 1.0, 0.25], [0.75, 0.125, 1.0]]), np.arange(1, 5), np.array([True, False]))
+        for a in (
+            np.float32([[0.5, 1.0, 0.25], [0.75, 0.125, 1.0]]),
+            np.arange(1, 5),
+            np.array([True, False]),
+        )
     ]

@@ -40,10 +40,10 @@ def start(y: Value, g: Any, place: str) -> Value:
                 hint="reduce to a scalar, e.g. .sum(), or pass grad=",
             )
         return constant(1.0, y.type)
-    g = g if isinstance(g, Value) else installed.lift(g)
-    if g.type is not y.type:
-        raise ShapeError(place, expected=f"a gradient of type {y.type}", got=str(g.type))
-    return g
+    given = g if isinstance(g, Value) else installed.lift(g)
+    if given.type is not y.type:
+        raise ShapeError(place, expected=f"a gradient of type {y.type}", got=str(given.type))
+    return given
 
 
 def backward(
@@ -55,7 +55,8 @@ def backward(
             "backward()",
             expected="a tensor computed from one with requires_grad=True",
             got=f"{y.type} with no history",
-            hint="set requires_grad=True on inputs or parameters, and check that no_grad() is not active",
+            hint="set requires_grad=True on inputs or parameters, and check that no_grad() is not "
+            "active",
         )
     found = pull(
         [(y.note, start(y, g, "backward()"))],

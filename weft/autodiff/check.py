@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from weft.autodiff.backward import start
-from weft.autodiff.transforms import vjp
-from weft.errors import NumericsError
+from weft.autodiff.transforms import sequence, vjp
+from weft.errors import DTypeError, NumericsError
 from weft.ops.define import Value, installed
 
 
@@ -30,6 +30,10 @@ def gradcheck(
     >>> wf.gradcheck(lambda x: x.exp() * x, [wf.tensor([0.1, 0.7], dtype=wf.float64)])
     True
     """
+    for name, n in (("eps", eps), ("rtol", rtol), ("atol", atol)):
+        if not isinstance(n, (int, float)):
+            raise DTypeError("gradcheck", expected=f"{name}: a number", got=repr(n))
+    xs = sequence(xs, "gradcheck")
     values = [x if isinstance(x, Value) else installed.lift(x) for x in xs]
     y, pullback = vjp(f, *values)
     rng = np.random.default_rng(0)

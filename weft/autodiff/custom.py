@@ -11,12 +11,18 @@ from typing import Any
 from weft.autodiff.backward import constant
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, note, pull
-from weft.errors import GradError
+from weft.errors import DTypeError, GradError
 from weft.ops.define import Call, Op, Value, installed, types_of
 from weft.ops.makers import later
 from weft.ops.movement import alias
 
 Fn = Callable[..., Any]
+
+
+def _function(place: str, f: Any) -> Fn:
+    if not callable(f):
+        raise DTypeError(place, expected="a function", got=type(f).__name__)
+    return f  # type: ignore[no-any-return]
 
 
 def _results(name: str, out: Any) -> tuple[Value, ...]:
@@ -44,7 +50,7 @@ class custom_vjp:
     """
 
     def __init__(self, f: Fn) -> None:
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, _function("custom_vjp", f))
         self.f = f
         self._forward: Fn | None = None
         self._backward: Fn | None = None
@@ -68,14 +74,15 @@ class custom_vjp:
         return fresh if isinstance(out, tuple) else fresh[0]
 
     def _pull(self, kept: Any, count: int, g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
-        cotangents = self._backward(kept, g)  # type: ignore[misc]
-        if not isinstance(cotangents, tuple):
-            cotangents = (cotangents,)
+        given = self._backward(kept, g)  # type: ignore[misc]
+        cotangents: tuple[Any, ...] = given if isinstance(given, tuple) else (given,)
         if len(cotangents) != count:
             raise GradError(
-                self.f.__name__, expected=f"{count} cotangents from backward", got=str(len(cotangents)),
+                self.f.__name__,
+                expected=f"{count} cotangents from backward",
+                got=str(len(cotangents)),
                 hint="give one per argument, None for those without",
-            )  # fmt: skip
+            )
         return cotangents
 
 
@@ -92,6 +99,7 @@ def checkpoint(f: Fn) -> Fn:
     >>> x.grad
     tensor([2.4731])
     """
+    _function("checkpoint", f)
 
     @functools.wraps(f)
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -18,12 +18,15 @@ class _Watch:
     installs its counters.
     """
 
-    open = 0  # blocks open before the runtime was there
+    def __init__(self) -> None:
+        self.open = 0  # blocks open before the runtime was there
+        self.opened: Callable[[], object] = self._opened
+        self.closed: Callable[[], object] = self._closed
 
-    def opened(self) -> None:
+    def _opened(self) -> None:
         self.open += 1
 
-    def closed(self) -> None:
+    def _closed(self) -> None:
         self.open -= 1
 
 

@@ -147,7 +147,8 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
     if kept.__class__ is tuple:
         y = tuple(tensor(o, Pick(n, i)) for i, o in enumerate(kept))
     else:
-        y = tensor(kept if kept is not None else Absent(call.out), n)
+        out: Any = call.out  # the one type there is
+        y = tensor(kept if kept is not None else Absent(out), n)
     return call.op.vjp(g, y, *xs, **call.attrs)  # type: ignore[misc]
 
 

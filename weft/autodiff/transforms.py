@@ -90,10 +90,32 @@ def _sweep(
 
 
 def _positions(argnums: int | Sequence[int], count: int, place: str) -> tuple[int, ...]:
-    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    nums = tuple(argnums) if isinstance(argnums, (tuple, list)) else (argnums,)
     if not nums or any(not isinstance(n, int) or not -count <= n < count for n in nums):
-        raise ShapeError(place, expected=f"argnums below {count}", got=str(argnums))
+        raise ShapeError(place, expected=f"argnums below {count}", got=repr(argnums))
     return tuple(n % count for n in nums)
+
+
+def function(f: Any, place: str) -> Fn:
+    """`f`, or an error if it can't be called."""
+    if callable(f):
+        return f  # type: ignore[no-any-return]
+    raise DTypeError(place, expected="a function", got=type(f).__name__)
+
+
+def sequence(xs: Any, place: str) -> list[Any]:
+    """The arguments of a function, given as a tuple or list."""
+    if isinstance(xs, (tuple, list)):
+        return list(xs)
+    raise DTypeError(place, expected="a tuple or list of tensors", got=type(xs).__name__)
+
+
+def _results(y: Any, place: str) -> tuple[Value, ...]:
+    ys = y if isinstance(y, tuple) else (y,)
+    if all(isinstance(o, Value) for o in ys):
+        return ys
+    got = ", ".join(type(o).__name__ for o in ys)
+    raise DTypeError(place, expected="a function that returns tensors", got=got)
 
 
 def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
@@ -103,6 +125,7 @@ def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
     >>> wf.value_and_grad(lambda x: (x * x).sum())(wf.tensor([1.0, 2.0]))
     (tensor(5.), tensor([2., 4.]))
     """
+    function(f, "grad")
 
     def run(*args: Any, **kwargs: Any) -> Any:
         nums = _positions(argnums, len(args), "grad")
@@ -146,14 +169,17 @@ def vjp(f: Fn, *xs: Any) -> tuple[Any, Callable[..., tuple[Value, ...]]]:
     >>> pullback(wf.tensor(1.0))
     (tensor(3.), tensor(2.))
     """
+    function(f, "vjp")
     traced = [_tracked(x, "vjp") for x in xs]
     with enable_grad():
         y = f(*traced)
-    ys = y if isinstance(y, tuple) else (y,)
+    ys = _results(y, "vjp")
 
     def pullback(*cts: Any) -> tuple[Value, ...]:
         if len(cts) == 1 and isinstance(cts[0], tuple):
             cts = cts[0]
+        if len(cts) != len(ys):
+            raise ShapeError("vjp", expected=f"{len(ys)} cotangents", got=str(len(cts)))
         given = [start(o, c, "vjp") for o, c in zip(ys, cts, strict=True)]
         outside = _reaches_outside(
             [*(o.note for o in ys), *(c.note for c in given)], {t.note for t in traced}
@@ -178,13 +204,15 @@ def jvp(f: Fn, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[Any, Any]:
     >>> wf.jvp(lambda x: x * x, (wf.tensor(3.0),), (wf.tensor(1.0),))
     (tensor(9.), tensor(6.))
     """
+    function(f, "jvp")
+    xs, ts = sequence(xs, "jvp"), sequence(ts, "jvp")
     if len(xs) != len(ts):
         raise ShapeError("jvp", expected=f"{len(xs)} tangents", got=str(len(ts)))
     traced = [_tracked(x, "jvp") for x in xs]
     tangents = [start(x, t, "jvp") for x, t in zip(traced, ts, strict=True)]
     with enable_grad():
         y = f(*traced)
-        ys = y if isinstance(y, tuple) else (y,)
+        ys = _results(y, "jvp")
         dummies = [_tracked(_zeros(o), "jvp") for o in ys]
         pulled = _sweep(ys, dummies, traced, create_graph=True)
     notes = [(p.note, t) for p, t in zip(pulled, tangents, strict=True) if p.note is not None]
@@ -207,6 +235,7 @@ def jacobian(f: Fn, argnums: int = 0) -> Fn:
     tensor([[2., 0.],
             [0., 4.]])
     """
+    function(f, "jacobian")
 
     def run(*args: Any) -> Value:
         n = _positions(argnums, len(args), "jacobian")[0]
@@ -227,15 +256,15 @@ def jacobian(f: Fn, argnums: int = 0) -> Fn:
         shape = (*y.type.shape, *x.type.shape)
         if not rows:
             return constant(0.0, TensorType(shape, x.type.dtype))
-        return reshape(
-            concat(*(reshape(r, shape=(1, x.type.size)) for r in rows), axis=0), shape=shape
-        )  # type: ignore[no-any-return]
+        flat = concat(*(reshape(r, shape=(1, x.type.size)) for r in rows), axis=0)
+        out: Value = reshape(flat, shape=shape)
+        return out
 
     return run
 
 
 def _one_hot(i: int, type_: TensorType) -> Value:
-    flat = np.zeros(type_.shape, type_.dtype.np)
+    flat = np.zeros(type_.sizes, type_.dtype.np)
     flat.reshape(-1)[i] = 1
     return installed.lift(flat)
 

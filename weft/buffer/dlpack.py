@@ -102,6 +102,8 @@ def from_dlpack(x: Any) -> Buffer:
         capsule = x.__dlpack__(max_version=_NEWEST)
     except TypeError:  # a producer from before versions
         capsule = x.__dlpack__()
+    except BufferError as e:
+        raise DTypeError("from_dlpack", expected="memory that can be shared", got=str(e)) from None
     for name, used, kind in _KINDS:
         if _api.PyCapsule_IsValid(capsule, name):
             address = _api.PyCapsule_GetPointer(capsule, name)
@@ -114,7 +116,9 @@ def from_dlpack(x: Any) -> Buffer:
 
 
 def to_dlpack(buffer: Buffer, **kwargs: Any) -> Any:
-    """A capsule on the memory of a buffer. NumPy makes it; bfloat16, which it doesn't know, as the bits and renamed."""
+    """A capsule on the memory of a buffer. NumPy makes it; bfloat16, which it doesn't know, as the
+    bits and renamed.
+    """
     seen = to_numpy(buffer, writable=True)
     if buffer.layout.type.dtype is not bfloat16:
         return seen.__dlpack__(**kwargs)

@@ -41,7 +41,7 @@ def to_numpy(buffer: Buffer, *, writable: bool = False) -> np.ndarray[Any, Any]:
     changes.
     """
     if buffer.layout.type.size == 0:
-        out = np.empty(buffer.layout.type.shape, buffer.layout.type.dtype.np)
+        out = np.empty(buffer.layout.type.sizes, buffer.layout.type.dtype.np)
         out.flags.writeable = writable
         return out
     seen = np.asarray(_Window(buffer, writable))

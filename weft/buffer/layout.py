@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from weft.types import TensorType
 
 Strides = tuple[int, ...]
+Key = tuple[TensorType, Strides]
 
 
 class Layout:
@@ -23,7 +25,7 @@ class Layout:
     type: TensorType
     strides: Strides
     is_dense: bool
-    _known: WeakValueDictionary[tuple[TensorType, Strides], Layout] = WeakValueDictionary()
+    _known: ClassVar[WeakValueDictionary[Key, Layout]] = WeakValueDictionary()
 
     def __new__(cls, type_: TensorType, strides: Sequence[int]) -> Layout:
         dense = dense_strides(type_.shape)  # type: ignore[arg-type]

@@ -40,6 +40,7 @@ COMMON = {
     "depths": "ptr",
     "steps": "i64",
 }
+LINE = 64  # bytes that come from memory together
 Common = tuple[Value, Value, Value, Value, Value, Value, Value]
 
 
@@ -200,30 +201,34 @@ class Packing:
         """pack_depth(…, position, run): steps of depth come in runs of neighbours; the first is
         `position` into one.
 
-        From each lane as many steps are read at a time as make 128 bits; unpacking within 128 bits
-        transposes them.
+        Lanes that are a page apart share few places in the cache, so a few of them at a time are
+        read, for as many steps as make a line.
         """
         t = function("pack_depth", "void", **COMMON, position="i64", run="i64")
         out, row, source, lanes, count, depths, steps = common()
-        inner = self.inner
+        some = min(self.lanes, 8)
         offsets = t.scratch("i64", self.lanes)
         with t.loop(0, self.lanes) as i:  # lanes behind the last repeat the first
             put(t, get(t, lanes, t.select(t.lt(i, count), i, i64(0))), offsets, i)
         position = t.variable(arg("position"))
         with walk(t, 0, steps) as k:
-            k.step = t.min(t.sub(arg("run"), position.get()), t.sub(steps, k.now))
-            position.set(i64(0))
+            most = t.min(t.sub(steps, k.now), LINE // self.align)
+            k.step = t.min(t.sub(arg("run"), position.get()), most)
+            after = t.add(position.get(), k.step)
+            position.set(t.select(equal(t, after, arg("run")), i64(0), after))
             begin = self.element_at(t, source, get(t, depths, k.now))
-            to = t.variable(t.at(out, "i8", t.mul(k.now, row)))
-            whole = t.sub(k.step, rem(t, k.step, i64(inner)))
-            with t.loop(0, whole, inner) as i:
-                for x in self.turned(t, self.element_at(t, begin, i), offsets):
-                    t.store(x, to.get(), self.wide)
-                    to.set(t.at(to.get(), "i8", row))
-            left = t.sub(k.step, whole)
-            with t.when(t.lt(i64(0), left)):
-                part = t.at(depths, "i64", t.add(k.now, whole))
-                call(t, "void", "pack_any", to.get(), row, source, lanes, count, part, left)
+            here = t.at(out, "i8", t.mul(k.now, row))
+            whole = t.sub(k.step, rem(t, k.step, i64(self.inner)))
+            with t.loop(0, count, some) as lane:
+                to, table = t.variable(t.at(here, self.one, lane)), t.at(offsets, "i64", lane)
+                with t.loop(0, whole, self.inner) as i:
+                    for x in self.turned(t, self.element_at(t, begin, i), table, some):
+                        t.store(x, to.get(), self.wide)
+                        to.set(t.at(to.get(), "i8", row))
+            with t.when(t.lt(whole, k.step)):
+                part, last = t.at(depths, "i64", t.add(k.now, whole)), t.sub(k.step, whole)
+                rest = t.at(here, "i8", t.mul(whole, row))
+                call(t, "void", "pack_any", rest, row, source, lanes, count, part, last)
         t.emit("ret void")
         return t
 
@@ -232,14 +237,14 @@ class Packing:
         """Steps of depth that are transposed together: those that make 128 bits."""
         return min(16 // self.wide, self.lanes)
 
-    def turned(self, t: Text, here: Value, offsets: Value) -> list[Value]:
-        """Vectors of lanes for `inner` steps of depth, neighbours from `here` on."""
+    def turned(self, t: Text, here: Value, offsets: Value, lanes: int) -> list[Value]:
+        """Vectors of so many lanes for `inner` steps of depth, neighbours from `here` on."""
         inner = self.inner
         piece = vector(self.element, inner)
         rows = []
         for j in range(inner):
             parts = []
-            for lane in range(j, self.lanes, inner):
+            for lane in range(j, lanes, inner):
                 from_ = self.element_at(t, here, get(t, offsets, lane))
                 parts.append(t.load(piece, from_, self.align))
             while len(parts) > 1:
@@ -260,7 +265,7 @@ class Packing:
             begin = self.element_at(t, arg("source", "ptr"), get(t, arg("depths", "ptr"), k))
             to = t.variable(t.at(arg("out", "ptr"), "i8", t.mul(k, self.panel_bytes)))
             with t.loop(0, whole, self.spec.panel) as j:
-                for v in range(self.spec.tile.widths[0]):
+                for v in range(self.spec.panel // self.lanes):
                     x = self.run(t, self.element_at(t, begin, t.add(j, v * self.lanes)))
                     t.store(x, t.at(to.get(), self.many, v), self.wide)
                 to.set(t.at(to.get(), "i8", arg("panel")))

@@ -1,6 +1,7 @@
 """The words that op records have for their attributes: a name means one kind of value everywhere.
 
-Type rules take that for granted and check only what is theirs: ranges, and how attributes and operands fit together.
+Type rules take that for granted and check only what is theirs: ranges, and how attributes and
+operands fit together.
 """
 
 from __future__ import annotations
@@ -38,10 +39,14 @@ _NUMBER: Kind = ("a number", lambda x: type(x) is float or type(x) is int)
 _STRING: Kind = ("a string", lambda x: type(x) is str)
 
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("axes", "counts", "dilation", "kernel", "output_padding", "padding", "shape", "shifts", "sizes",
-                     "starts", "steps", "stride"), _INTS),
-    **dict.fromkeys(("after", "axis", "before", "groups", "k", "many", "n", "position", "size"), _INT),
-    **dict.fromkeys(("causal", "descending", "endpoint", "keepdims", "largest", "log_target", "reverse", "right"), _BOOL),
+    **dict.fromkeys(
+        ("axes", "counts", "dilation", "kernel", "output_padding", "padding", "shape", "shifts",
+         "sizes", "starts", "steps", "stride"), _INTS),
+    **dict.fromkeys(
+        ("after", "axis", "before", "groups", "k", "many", "n", "position", "size"), _INT),
+    **dict.fromkeys(
+        ("causal", "descending", "endpoint", "keepdims", "largest", "log_target", "reverse",
+         "right"), _BOOL),
     **dict.fromkeys(("beta", "correction", "count", "delta", "eps", "scale"), _NUMBER),
     **dict.fromkeys(("mode", "reduction"), _STRING),
     "dtype": ("a dtype", lambda x: isinstance(x, DType)),
@@ -58,7 +63,11 @@ _ANY: Kind = ("a number, a string, a dtype or a tuple of these", lambda x: _is_p
 
 
 def _is_plain(x: Any) -> bool:
-    return all(map(_is_plain, x)) if type(x) is tuple else type(x) in (bool, int, float, str) or isinstance(x, DType)
+    return (
+        all(map(_is_plain, x))
+        if type(x) is tuple
+        else type(x) in (bool, int, float, str) or isinstance(x, DType)
+    )
 
 
 def check(name: str, attrs: Mapping[str, Any]) -> None:

@@ -33,7 +33,8 @@ class Cotangent:
             self.run = self._fused
         else:
             self.run = self.formula
-        return self.run(g, y, *xs)  # type: ignore[no-any-return]
+        out: Value = self.run(g, y, *xs)
+        return out
 
     def _read(self) -> tuple[list[Node], tuple[int, ...]]:
         """The ops of the formula, and the positions in (g, y, *xs) that they reach."""

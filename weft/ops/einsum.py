@@ -42,7 +42,7 @@ def einsum(equation: str, *operands: Value) -> Value:
         terms = [_pair(a, b, out if not rest else None, needed), *rest]
     x, names = _drop(terms[0], set(out))
     order = tuple(names.index(n) for n in out)
-    return x if order == tuple(range(len(order))) else permute_dims(x, axes=order)  # type: ignore[no-any-return]
+    return x if order == tuple(range(len(order))) else permute_dims(x, axes=order)
 
 
 def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[Labels], Labels]:
@@ -128,6 +128,10 @@ def tensordot(a: Value, b: Value, axes: int | tuple[Sequence[int], Sequence[int]
             raise ShapeError("tensordot", expected="axes that both operands have", got=str(axes))
         of_a, of_b = list(range(a.type.ndim - axes, a.type.ndim)), list(range(axes))
     else:
+        if not (isinstance(axes, (tuple, list)) and len(axes) == 2) or not all(
+            isinstance(s, (tuple, list)) for s in axes
+        ):
+            raise ShapeError("tensordot", expected="an integer or two lists", got=repr(axes))
         of_a, of_b = (
             [normalize_axis(i, t.type.ndim, "tensordot") for i in s]
             for s, t in zip(axes, (a, b), strict=True)

@@ -66,7 +66,7 @@ remainder = elementwise(
     lambda g, y, a, b: -g * floor_divide(a, b),
     spans=((-9, 9), (1, 4)),
 )
-pow = elementwise(
+pow: Op = elementwise(
     "pow",
     lambda a, b: m.pow(a, b) if a.dtype.is_float else m.integer_pow(a, b),
     lambda g, y, a, b: g * b * pow(a, b - 1.0),
@@ -116,7 +116,7 @@ floor = elementwise("floor", lambda a: s.floor(a) if a.dtype.is_float else a, on
 ceil = elementwise("ceil", lambda a: s.ceil(a) if a.dtype.is_float else a, onnx="Ceil")
 trunc = elementwise("trunc", lambda a: s.trunc(a) if a.dtype.is_float else a)
 round = elementwise("round", lambda a: s.rint(a) if a.dtype.is_float else a, onnx="Round")
-sign = elementwise(
+sign: Op = elementwise(
     "sign",
     lambda a: (
         s.select(s.isnan(a), a, (a > 0).cast(a.dtype) - (a < 0).cast(a.dtype))
@@ -136,7 +136,7 @@ nextafter = real("nextafter", m.nextafter)
 exp = real("exp", m.exp, lambda g, y, a: g * y, onnx="Exp")
 exp2 = real("exp2", m.exp2, lambda g, y, a: g * y * math.log(2))
 expm1 = real("expm1", m.expm1, lambda g, y, a: g * (y + 1.0))
-log = real("log", m.log, lambda g, y, a: g / a, onnx="Log", spans=((0.1, 9),))
+log: Op = real("log", m.log, lambda g, y, a: g / a, onnx="Log", spans=((0.1, 9),))
 log2 = real("log2", m.log2, lambda g, y, a: g / (a * math.log(2)), spans=((0.1, 9),))
 log10 = real("log10", m.log10, lambda g, y, a: g / (a * math.log(10)), spans=((0.1, 9),))
 log1p = real("log1p", m.log1p, lambda g, y, a: g / (a + 1.0), spans=((-0.9, 9),))
@@ -147,7 +147,7 @@ logaddexp = real(
 # trigonometric and hyperbolic
 
 sin = real("sin", m.sin, lambda g, y, a: g * cos(a), onnx="Sin")
-cos = real("cos", m.cos, lambda g, y, a: -(g * sin(a)), onnx="Cos")
+cos: Op = real("cos", m.cos, lambda g, y, a: -(g * sin(a)), onnx="Cos")
 tan = real("tan", m.tan, lambda g, y, a: g * (y * y + 1.0), onnx="Tan", spans=((-1.2, 1.2),))
 asin = real(
     "asin", m.asin, lambda g, y, a: g * rsqrt(1.0 - a * a), onnx="Asin", spans=((-0.9, 0.9),)
@@ -164,7 +164,7 @@ atan2 = real(
     spans=((-3, 3), (0.5, 3)),
 )
 sinh = real("sinh", m.sinh, lambda g, y, a: g * cosh(a), onnx="Sinh")
-cosh = real("cosh", m.cosh, lambda g, y, a: g * sinh(a), onnx="Cosh")
+cosh: Op = real("cosh", m.cosh, lambda g, y, a: g * sinh(a), onnx="Cosh")
 tanh = real("tanh", m.tanh, lambda g, y, a: g * (1.0 - y * y), onnx="Tanh")
 asinh = real("asinh", m.asinh, lambda g, y, a: g * rsqrt(a * a + 1.0), onnx="Asinh")
 acosh = real(
@@ -202,7 +202,7 @@ lgamma = real(
     reference=np.vectorize(math.lgamma, otypes="d"),
     spans=((0.3, 9),),
 )
-digamma = real("digamma", m.digamma, lambda g, y, a: g * polygamma(a, n=1), spans=((0.3, 9),))
+digamma: Op = real("digamma", m.digamma, lambda g, y, a: g * polygamma(a, n=1), spans=((0.3, 9),))
 
 
 def _polygamma_samples() -> Iterator[Sample]:
@@ -217,7 +217,7 @@ def _polygamma_type(t: TensorType, *, n: int) -> TensorType:
     return TensorType(t.shape, common_dtype("polygamma", (t,), "float"))
 
 
-polygamma = register(
+polygamma: Op = register(
     Op(
         "polygamma",
         _polygamma_type,
@@ -282,7 +282,7 @@ gelu = real(
 
 # comparison and logic
 
-equal = test("equal", lambda a, b: a.eq(b), onnx="Equal")
+equal: Op = test("equal", lambda a, b: a.eq(b), onnx="Equal")
 not_equal = test("not_equal", lambda a, b: a.ne(b))
 less = test("less", lambda a, b: a < b, onnx="Less")
 less_equal = test("less_equal", lambda a, b: a <= b, onnx="LessOrEqual")
@@ -331,7 +331,8 @@ minimum = elementwise(
 
 def _share(g: Value, mine: Value, other: Value, y: Value) -> Value:
     """The cotangent of whichever operand was picked; half each where they tie."""
-    return where(equal(mine, other), g * 0.5, where(equal(mine, y), g, 0.0))
+    out: Value = where(equal(mine, other), g * 0.5, where(equal(mine, y), g, 0.0))
+    return out
 
 
 def _choice_types(name: str, c: Type, *rest: Type) -> DType:
@@ -360,7 +361,7 @@ def _where_samples() -> Iterator[Sample]:
         yield Sample((arrays.args[0] > 0, *arrays.args[1:]))
 
 
-where = register(
+where: Op = register(
     Op(
         "where",
         lambda c, a, b: TensorType(
@@ -377,7 +378,8 @@ where = register(
 
 
 def _clip_cotangents(g: Value, y: Value, x: Value, lo: Any, hi: Any) -> Value:
-    return where(logical_and(greater_equal(x, lo), less_equal(x, hi)), g, 0.0)
+    out: Value = where(logical_and(greater_equal(x, lo), less_equal(x, hi)), g, 0.0)
+    return out
 
 
 clip = elementwise(

@@ -71,7 +71,7 @@ def _contract_reference(a: Any, b: Any, *, spec: Contraction) -> Any:
                 ok = (r == 0) & (q >= 0) & (q < t.shape[k])
                 t = np.take(t, np.where(ok, q, 0), axis=k)
                 t = t * ok.reshape((1,) * k + ok.shape + (1,) * (t.ndim - k - 2)).astype(t.dtype)
-                these = (axis.pos, axis.tap)
+                these: tuple[str, ...] = (axis.pos, axis.tap)
             else:
                 these = (axis,)
             for n in these:
@@ -125,8 +125,12 @@ def _matmul_type(a: Any, b: Any) -> TensorType:
 
 
 def _matmul_samples() -> Iterator[Sample]:
-    for sa, sb in [((3, 5), (5, 4)), ((5,), (5, 4)), ((3, 5), (5,)), ((5,), (5,)), ((2, 3, 5), (5, 4)), ((0, 5), (5, 4)),
-                   ((2, 1, 3, 5), (4, 5, 2)), ((3, 5), (2, 5, 4)), ((3, 0), (0, 4)), ((17, 33), (33, 40))]:  # fmt: skip
+    sizes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((3, 5), (5, 4)), ((5,), (5, 4)), ((3, 5), (5,)), ((5,), (5,)), ((2, 3, 5), (5, 4)),
+        ((0, 5), (5, 4)), ((2, 1, 3, 5), (4, 5, 2)), ((3, 5), (2, 5, 4)), ((3, 0), (0, 4)),
+        ((17, 33), (33, 40)),
+    ]  # fmt: skip
+    for sa, sb in sizes:
         yield Sample((array(sa, float32), array(sb, float32, seed=1)))
     for d in DTYPES:
         if d.kind != "b":
@@ -200,26 +204,28 @@ def convolution(
     """
     _check_steps("convolution", stride, padding, dilation)
     spatial = len(stride)
-    xs, ws = x.type.shape, w.type.shape
+    xs, ws = x.type.sizes, w.type.sizes
     if len(xs) != spatial + 2 or len(ws) != spatial + 2:
         raise ShapeError(
             "convolution", expected=f"{spatial + 2} axes in x and w", got=f"{x.type} and {w.type}"
         )
-    if groups < 1 or xs[1] != ws[1] * groups or ws[0] % groups:  # type: ignore[operator]
+    if groups < 1 or xs[1] != ws[1] * groups or ws[0] % groups:
         raise ShapeError(
             "convolution",
             expected=f"x with {ws[1]} * groups channels, and w with a multiple of groups filters",
             got=f"{x.type} and {w.type} with groups={groups}",
         )
     sizes = [
-        (n + 2 * p - d * (k - 1) - 1) // s + 1  # type: ignore[operator]
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, p, d in zip(xs[2:], ws[2:], stride, padding, dilation, strict=True)
     ]
     if min(sizes, default=1) < 1:
         raise ShapeError(
-            "convolution", expected="a window no larger than the padded input", got=f"{x.type} and {w.type}",
+            "convolution",
+            expected="a window no larger than the padded input",
+            got=f"{x.type} and {w.type}",
             hint=f"padding={padding}, dilation={dilation}",
-        )  # fmt: skip
+        )
     pos, taps = _conv_labels(spatial)
     windows = tuple(
         Window(p, t, s, d, q)
@@ -240,7 +246,7 @@ def convolution(
         tuple(zip(pos, sizes, strict=True)),
     )
     split_x = reshape(x, shape=(xs[0], groups, ws[1], *xs[2:]))
-    split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))  # type: ignore[operator]
+    split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))
     out = contract(split_x, split_w, spec=spec)
     return reshape(out, shape=(xs[0], ws[0], *sizes))  # type: ignore[no-any-return]
 
@@ -263,28 +269,35 @@ def _transposed_samples() -> Iterator[Sample]:
 
 @composite("convolution_transpose", samples=_transposed_samples, onnx="ConvTranspose")
 def convolution_transpose(
-    x: Value, w: Value, *, stride: tuple[int, ...], padding: tuple[int, ...], output_padding: tuple[int, ...],
-    dilation: tuple[int, ...], groups: int,
-) -> Value:  # fmt: skip
+    x: Value,
+    w: Value,
+    *,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    output_padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Value:
     """The gradient of `convolution` with respect to its input, as a layer: x (N, C, …), w (C, O
     / groups, …).
     """
     _check_steps("convolution_transpose", stride, padding, dilation, output_padding)
     spatial = len(stride)
-    xs, ws = x.type.shape, w.type.shape
+    xs, ws = x.type.sizes, w.type.sizes
     if (
         len(xs) != spatial + 2
         or len(ws) != spatial + 2
         or xs[1] != ws[0]
         or groups < 1
         or ws[0] % groups
-    ):  # type: ignore[operator]
+    ):
         raise ShapeError(
-            "convolution_transpose", expected=f"x (N, C, …) and w (C, O / groups, …) with {spatial} spatial axes",
+            "convolution_transpose",
+            expected=f"x (N, C, …) and w (C, O / groups, …) with {spatial} spatial axes",
             got=f"{x.type} and {w.type} with groups={groups}",
-        )  # fmt: skip
+        )
     sizes = [
-        (n - 1) * s - 2 * p + d * (k - 1) + e + 1  # type: ignore[operator]
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, k, s, p, d, e in zip(
             xs[2:], ws[2:], stride, padding, dilation, output_padding, strict=True
         )
@@ -306,7 +319,7 @@ def convolution_transpose(
         ("n", "g", "o", *pos),
         tuple(zip(pos, sizes, strict=True)),
     )
-    split_x = reshape(x, shape=(xs[0], groups, ws[0] // groups, *xs[2:]))  # type: ignore[operator]
-    split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))  # type: ignore[operator]
+    split_x = reshape(x, shape=(xs[0], groups, ws[0] // groups, *xs[2:]))
+    split_w = reshape(w, shape=(groups, ws[0] // groups, *ws[1:]))
     out = contract(split_w, split_x, spec=spec)
-    return reshape(out, shape=(xs[0], ws[1] * groups, *sizes))  # type: ignore[no-any-return, operator]
+    return reshape(out, shape=(xs[0], ws[1] * groups, *sizes))  # type: ignore[no-any-return]

@@ -68,7 +68,7 @@ def _split_strides(layout: Layout, shape: tuple[int, ...]) -> list[int] | None:
 
 
 def _reshape_at(i: Any, x: Any, *, shape: Shape) -> Any:
-    flat = i[0] if i else None
+    flat: Any = i[0] if i else None
     for n, j in zip(shape[1:], i[1:], strict=True):
         flat = flat * n + j
     return x(_unravel(flat, x.shape))
@@ -79,7 +79,7 @@ def _unravel(flat: Any, shape: Any) -> tuple[Any, ...]:
     for n in reversed(shape[1:]):
         out.append(flat % n)
         flat = flat // n
-    return tuple([flat, *reversed(out)]) if shape else ()
+    return (flat, *reversed(out)) if shape else ()
 
 
 def _reshape_samples() -> Iterator[Sample]:
@@ -92,7 +92,7 @@ def _reshape_samples() -> Iterator[Sample]:
     yield Sample((x,), {"shape": (5, 5)}, ShapeError)
 
 
-reshape = register(
+reshape: Op = register(
     Op("reshape", _reshape_type, at=_reshape_at, view=_reshape_view, onnx="Reshape",
        vjp=lambda g, y, x, *, shape: (reshape(g, shape=x.type.shape),),
        reference=lambda x, *, shape: x.reshape(shape), samples=_reshape_samples,
@@ -119,6 +119,11 @@ def _permute_type(t: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     return TensorType([t.shape[a] for a in axes], t.dtype)
 
 
+def _permute_view(layout: Layout, *, axes: tuple[int, ...]) -> Viewed:
+    out = _permute_type(layout.type, axes=axes)
+    return Layout(out, [layout.strides[a] for a in axes]), 0
+
+
 def _permute_samples() -> Iterator[Sample]:
     x = array((2, 3, 4), float32)
     for axes in [(0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)]:
@@ -132,10 +137,10 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
-permute_dims = register(
+permute_dims: Op = register(
     Op("permute_dims", _permute_type, onnx="Transpose",
        at=lambda i, x, *, axes: x(tuple(i[a] for a in _inverse(axes))),
-       view=lambda l, *, axes: (Layout(_permute_type(l.type, axes=axes), [l.strides[a] for a in axes]), 0),
+       view=_permute_view,
        vjp=lambda g, y, x, *, axes: (permute_dims(g, axes=_inverse(axes)),),
        reference=lambda x, *, axes: x.transpose(axes), samples=_permute_samples,
        doc="The axes in another order.")
@@ -158,6 +163,11 @@ def _broadcast_view(layout: Layout, *, shape: Shape) -> Viewed:
     return Layout(TensorType(shape, layout.type.dtype), strides), 0
 
 
+def _broadcast_at(i: Any, x: Any, *, shape: Shape) -> Any:
+    own = i[len(i) - len(x.static) :]
+    return x(tuple(0 if n == 1 else j for n, j in zip(x.static, own, strict=True)))
+
+
 def _broadcast_samples() -> Iterator[Sample]:
     yield Sample((array((3, 1), float32),), {"shape": (2, 3, 4)})
     yield Sample((array((), float32),), {"shape": (5,)})
@@ -168,7 +178,7 @@ def _broadcast_samples() -> Iterator[Sample]:
 
 broadcast_to = register(
     Op("broadcast_to", _broadcast_type, view=_broadcast_view, onnx="Expand",
-       at=lambda i, x, *, shape: x(tuple(0 if n == 1 else j for n, j in zip(x.static, i[len(i) - len(x.static):]))),
+       at=_broadcast_at,
        vjp=lambda g, y, x, *, shape: (later.like(g, x),),
        reference=lambda x, *, shape: np.broadcast_to(x, shape), samples=_broadcast_samples,
        doc="Axes of one element repeated to a shape.")
@@ -199,6 +209,10 @@ def _slice_view(layout: Layout, *, starts: Any, sizes: Any, steps: Any) -> Viewe
     return Layout(out, strides), offset
 
 
+def _slice_at(i: Any, x: Any, *, starts: Any, sizes: Any, steps: Any) -> Any:
+    return x(tuple(j * s + a for j, a, s in zip(i, starts, steps, strict=True)))
+
+
 def _slice_samples() -> Iterator[Sample]:
     x = array((5, 6), float32)
     yield Sample((x,), {"starts": (1, 0), "sizes": (3, 6), "steps": (1, 1)})
@@ -213,7 +227,7 @@ def _slice_reference(x: Any, *, starts: Any, sizes: Any, steps: Any) -> Any:
 
 slice_ = register(
     Op("slice", _slice_type, view=_slice_view, onnx="Slice",
-       at=lambda i, x, *, starts, sizes, steps: x(tuple(j * s + a for j, a, s in zip(i, starts, steps, strict=True))),
+       at=_slice_at,
        vjp=lambda g, y, x, *, starts, sizes, steps: (
            unslice(g, shape=x.type.shape, starts=starts, steps=steps),),
        reference=_slice_reference, samples=_slice_samples, doc="A regular grid of elements.")
@@ -240,7 +254,7 @@ def _unslice_samples() -> Iterator[Sample]:
     yield Sample((x,), {"shape": (5, 6), "starts": (4, 5), "steps": (-1, -2)})
 
 
-def _unslice_reference(x: Any, *, shape: Shape, starts: Any, steps: Any) -> Any:
+def _unslice_reference(x: Any, *, shape: tuple[int, ...], starts: Any, steps: Any) -> Any:
     out = np.zeros(shape, x.dtype)
     out[np.ix_(*(a + np.arange(n) * s for a, n, s in zip(starts, x.shape, steps, strict=True)))] = x
     return out
@@ -252,7 +266,7 @@ def _unslice_type(t: TensorType, *, shape: Shape, starts: Any, steps: Any) -> Te
     return out
 
 
-unslice = register(
+unslice: Op = register(
     Op("unslice", _unslice_type, at=_unslice_at,
        vjp=lambda g, y, x, *, shape, starts, steps: (
            slice_(g, starts=starts, sizes=x.type.shape, steps=steps),),

@@ -150,9 +150,7 @@ def _extend_reference(x: Any, *, widths: Widths, mode: str) -> Any:
 
 
 def _places_type(*, size: int, before: int, after: int, mode: str) -> TensorType:
-    (n,) = _extend_type(
-        TensorType((size,), int64), widths=((before, after),), mode=mode
-    ).shape
+    (n,) = _extend_type(TensorType((size,), int64), widths=((before, after),), mode=mode).shape
     return TensorType((n,), int64)
 
 

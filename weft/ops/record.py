@@ -28,7 +28,7 @@ def record(
     xs = [placeholder(t, i) for i, t in enumerate(types)]  # type: ignore[arg-type]
     out = f(*xs, **attrs)
     outs = out if isinstance(out, tuple) else (out,)
-    return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))  # type: ignore[misc]
+    return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))
 
 
 def replay(

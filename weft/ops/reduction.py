@@ -38,7 +38,8 @@ def check_axes(place: str, t: TensorType, axes: Axes) -> None:
 def restore(g: Value, x: Value, axes: Axes) -> Value:
     """A folded value spread over the axes it was folded from."""
     kept = reshape(g, shape=folded_shape(x.type.shape, axes, True))
-    return broadcast_to(kept, shape=x.type.shape)
+    out: Value = broadcast_to(kept, shape=x.type.shape)
+    return out
 
 
 def accumulated(dtype: DType) -> DType:
@@ -90,8 +91,8 @@ def fold(
         )
 
     return register(
-        Op(name, infer, fold=name, vjp=vjp, onnx=onnx, reference=reference or _reference(name, gives),
-           samples=samples, doc=doc)
+        Op(name, infer, fold=name, vjp=vjp, onnx=onnx, samples=samples, doc=doc,
+           reference=reference or _reference(name, gives))
     )  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def _same(d: DType) -> DType:
 def _pick_vjp(g: Value, y: Value, x: Value, *, axes: Axes, keepdims: bool) -> tuple[Any, ...]:
     """Ties share the cotangent evenly."""
 
-    def cotangent() -> Value:
+    def cotangent() -> Any:
         mask = equal(x, restore(y, x, axes))
         count = sum(astype(mask, dtype=x.type.dtype), axes=axes, keepdims=keepdims)
         return where(mask, restore(divide(g, count), x, axes), 0.0)
@@ -124,7 +125,7 @@ def _prod_vjp(g: Value, y: Value, x: Value, *, axes: Axes, keepdims: bool) -> tu
     one.
     """
 
-    def cotangent() -> Value:
+    def cotangent() -> Any:
         zero = equal(x, 0.0)
         zeros = sum(astype(zero, dtype=x.type.dtype), axes=axes, keepdims=keepdims)
         others = prod(where(zero, 1.0, x), axes=axes, keepdims=keepdims)
@@ -198,7 +199,8 @@ def _stat_samples() -> Iterator[Sample]:
             yield Sample((array((3, 5), d),), {"axes": (1,), "keepdims": True})
 
 
-@composite("mean", vjp=lambda g, y, x, *, axes, keepdims: (lambda: restore(g / _count(x, axes), x, axes),),
+@composite("mean",
+           vjp=lambda g, y, x, *, axes, keepdims: (lambda: restore(g / _count(x, axes), x, axes),),
            reference=lambda x, *, axes, keepdims: np.mean(x, axis=axes, keepdims=keepdims),
            samples=_stat_samples, onnx="ReduceMean")  # fmt: skip
 def mean(x: Value, *, axes: Axes, keepdims: bool) -> Value:

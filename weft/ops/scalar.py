@@ -23,7 +23,8 @@ from weft.types.dtype import DType, bool_, float32, float64, int64
 VERBS: dict[str, str] = {
     # leaves
     "input": "element of operand `value` at the point being computed",
-    "load": "element of operand `value` at the i64 indices given; a last bool argument guards it: nothing is read if false",
+    "load": "element of operand `value` at the i64 indices given; a last bool argument guards it: "
+            "nothing is read if false",
     "index": "i64: coordinate of the result along axis `value`",
     "param": "i64: run-time parameter `value` (a size, a step, an offset)",
     "const": "the number `value`",
@@ -32,11 +33,13 @@ VERBS: dict[str, str] = {
     "min": "smaller, NaN wins", "max": "larger, NaN wins",
     # float only
     "div": "a / b", "fma": "a * b + c, one rounding", "sqrt": "correctly rounded",
-    "floor": "", "ceil": "", "trunc": "", "rint": "to nearest, ties to even", "copysign": "|a| with b's sign",
+    "floor": "", "ceil": "", "trunc": "", "rint": "to nearest, ties to even",
+    "copysign": "|a| with b's sign",
     # integer only
     "floordiv": "rounds down; x // 0 = 0", "mod": "sign of the divisor; x % 0 = 0",
     "mulhi": "high half of the double-width product (unsigned)",
-    "shl": "a << b; 0 when b is too wide", "shr": "a >> b, keeping the sign; all sign when b is too wide",
+    "shl": "a << b; 0 when b is too wide",
+    "shr": "a >> b, keeping the sign; all sign when b is too wide",
     # integer and bool
     "and": "", "or": "", "xor": "", "not": "",
     # comparison: bool result

@@ -109,7 +109,7 @@ def _key(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def is_dense(x: Any) -> bool:
-    return not isinstance(x, Value) or x.data.layout.is_dense  # type: ignore[union-attr]
+    return not isinstance(x, Value) or x.data.layout.is_dense
 
 
 def dense(x: Any) -> Any:

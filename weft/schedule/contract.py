@@ -24,6 +24,8 @@ SMALL = 1 << 15
 DENSE = 16
 #: rows of l so many bytes apart, or a multiple, fall in the same few places of a first-level cache
 CLASH = 4096
+#: steps of depth so many bytes apart are slow to read again and again
+FAR_APART = 1024
 
 
 def plan_contract(a: Layout, b: Layout, c: Contraction, threads: int, vector: int = 64) -> Launch:
@@ -58,9 +60,9 @@ def _spec(p: Problem, vector: int) -> ContractSpec:
         elif r == "depth" and not p.r.windowed and p.depth.flat("r") and p.steps >= DENSE:
             r, tile = "turn", TURN[vector]
     spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
-    apart = p.rows.strides("l")[-1] * dtype.itemsize
-    clash = apart % CLASH == 0 and p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
-    if l_flat and not clash:
+    apart, deep = (g.strides("l")[-1] * dtype.itemsize for g in (p.rows, p.depth))
+    worth = p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
+    if l_flat and not (worth and (apart % CLASH == 0 or abs(deep) >= FAR_APART)):
         return spec
     return replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.copying)
 
@@ -139,7 +141,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     rows, cols, depth, lanes = blocks.rows.block, blocks.cols.block, blocks.depth, spec.lanes
     heights, widths = spec.tile.heights, spec.tile.widths
     # blocks of depth but the last leave a result where it cannot be finished: one for each tile
-    tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
+    tiles = (rows // heights[0] + 2 * len(heights)) * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
     return {
         "rows_l": 8 * (rows + lanes),

@@ -17,16 +17,19 @@ TASK = 1 << 28
 ALONE = 1 << 19
 #: a sum of no more steps is not cut for its length; longer ones into blocks of no more than DEPTH
 WHOLE_DEPTH, DEPTH = 768, 512
-#: bytes of packed columns that a task works on at a time: a third of a second-level cache, or more
-#: where every block of columns packs the rows anew
-NEAR, NEAR_BESIDE_ROWS = 320 << 10, 576 << 10
+#: bytes of packed columns that a task works on at a time: half a second-level cache, or more where
+#: every block of columns packs the rows anew
+NEAR, NEAR_BESIDE_ROWS = 544 << 10, 2 << 20
 #: bytes that no cache of one core holds
 FAR = 8 << 20
 #: bytes of packed columns that all tasks may share
 SHARED = 16 << 20
 
-#: cycles to pack a vector for one step of depth: of columns that are neighbours, of others, of rows
-PACK_NEAR, PACK_APART, PACK_ROWS = 2.5, 5.0, 6.0
+#: cycles for a vector and a step of depth: to pack columns that are neighbours, others, rows; to
+#: read columns where they are
+PACK_NEAR, PACK_APART, PACK_ROWS, READ = 2.5, 5.0, 16.0, 4.0
+#: cycles that a tile takes for one step of depth and a panel of columns beside its products
+PANEL_COST = 1.5
 #: cycles to copy an element with its padding
 COPY = 0.15
 #: cycles of a task, of a tile beside its products, of one more phase
@@ -82,7 +85,7 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
     all_rows = list(_cuts(p.rows, p.l, 2))
     unit = spec.panel
     if spec.r == "place" and spec.tile.heights[0] <= 4:  # see _depth: long rows
-        unit = 1024 if p.cols.size >= 1024 * threads else 256
+        unit = next((n for n in (1024, 512) if p.cols.size >= n * threads), 256)
     for cols in _cuts(p.cols, p.r, unit):
         estimate = _Estimate(p, spec, threads, cols, _depth(p, spec, cols.block))
         for rows in all_rows:
@@ -99,7 +102,7 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
     if spec.r == "turn":
         return min(k, 1 << 16)
     if spec.r == "place":  # r is read once: from far away best by a few whole rows at a time
-        if p.rows.size <= 4 and cols >= 512:
+        if p.rows.size <= 4 and cols >= 256 and p.cols.size >= 512:
             return min(k, 8)
         return min(k, 16 if k * p.cols.size * spec.wide > FAR else 4096)
     near = NEAR if spec.l == "place" else NEAR_BESIDE_ROWS
@@ -151,12 +154,13 @@ class _Estimate:
         self.p, self.spec, self.threads, self.cols, self.depth = p, spec, threads, cols, depth
         self.batch, self.k = p.batch.size, max(p.steps, 1)
         self.depth_blocks = -(-self.k // depth)
-        self.vectors, self.panels = cols.pieces(spec.lanes), cols.pieces(spec.panel)
-        self.tall, self.cols_blocks = spec.tile.heights[0], cols.blocks
-        each = PACK_NEAR if spec.r == "near" and not p.r.windowed else PACK_APART
-        self.pack = 0.0
-        if spec.r != "place":
-            self.pack = self.batch * self.vectors * self.k * each
+        half = spec.lanes // 2 if 1 in spec.tile.widths else spec.lanes
+        self.vectors, self.panels = cols.pieces(half) * half / spec.lanes, cols.pieces(spec.panel)
+        self.cols_blocks = cols.blocks
+        each = {"place": READ, "near": PACK_NEAR}.get(spec.r, PACK_APART)
+        if p.r.windowed:
+            each = PACK_APART
+        self.pack = self.batch * self.vectors * self.k * each
         if p.r.windowed:
             copied = p.r.slab(p.batch, p.cols, cols.block, p.depth, depth)
             self.pack += self.batch * self.cols_blocks * self.depth_blocks * copied * COPY
@@ -168,9 +172,11 @@ class _Estimate:
         p, batch, k = self.p, self.batch, self.k
         if shared and not self.fits:
             return float("inf")
-        tiles = rows.pieces(self.tall)
+        tiles = rows.size // rows.block * self._tiles(rows.block)
+        tiles += self._tiles(rows.size % rows.block)
         tasks = batch * rows.blocks * self.cols_blocks
         total = float(batch * self.vectors * rows.size * k)
+        total += batch * tiles * self.panels * PANEL_COST * k
         total += batch * tiles * self.panels * TILE_COST * self.depth_blocks
         total += tasks * (TASK_COST + 3 * (rows.block + self.cols.block) + 2 * k)
         if self.spec.l != "place":
@@ -185,3 +191,11 @@ class _Estimate:
             time = max(time, total / self.threads + 0.3 * each)
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
         return time + late + (self.pack / self.threads + PHASE_COST if shared else 0.0)
+
+    def _tiles(self, rows: int) -> int:
+        """How many tiles high so many rows are."""
+        count = 0
+        for height in self.spec.tile.heights:
+            more, rows = divmod(rows, height)
+            count += more
+        return count

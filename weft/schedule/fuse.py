@@ -283,6 +283,7 @@ class _Rows:
 
     def _fold(self, n: Node, x: Value) -> Value:
         op = _op(n)
+        assert op.fold is not None, op.name
         if (
             n.attr("axes") != self.trailing
             or x.shape != self.full
@@ -292,14 +293,13 @@ class _Rows:
         if self._dtype(x.number) is not n.type.dtype and op.fold in ("sum", "prod"):
             raise Unreadable("a fold that changes the dtype")
         value = x.number
-        if accumulator(op.fold, self._dtype(value), n.type.dtype) is not n.type.dtype:  # type: ignore[arg-type]
+        if accumulator(op.fold, self._dtype(value), n.type.dtype) is not n.type.dtype:
             raise Unreadable("a fold of a half type")
         if self._spread(value):
             raise Unreadable("a fold of one number per row")
         squeezed = not n.attr("keepdims")
-        return self._add(
-            Fold(op.fold, value, n.type.dtype), self.rows if squeezed else self.kept, squeezed
-        )  # type: ignore[arg-type]
+        fold = Fold(op.fold, value, n.type.dtype)
+        return self._add(fold, self.rows if squeezed else self.kept, squeezed)
 
     def _spread(self, number: int) -> bool:
         program = RowProgram(tuple(self.inputs), tuple(self.steps), ())

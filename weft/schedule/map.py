@@ -24,8 +24,8 @@ TASK = 1 << 15
 @dataclass(frozen=True, eq=False)
 class MapSpec:
     """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost
-    loop: "c" as a vector, "b" one element for all, "r" as a vector backwards, "s" with a stride, "i" only by index (`load`).
-    `outer` loops surround it.
+    loop: "c" as a vector, "b" one element for all, "r" as a vector backwards, "s" with a stride,
+    "i" only by index (`load`). `outer` loops surround it.
 
     Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops
     (innermost last), then the strides of every operand along them.
@@ -84,9 +84,7 @@ def launch_nest(
     inner = nest.sizes[-1] if nest.sizes else 1
     sizes = nest.sizes or (1,)
     strides = nest.strides if nest.sizes else tuple((0,) for _ in nest.strides)
-    modes = "".join(
-        {0: "b", 1: "c", -1: "r"}.get(s[-1], "s") for s in strides[: len(dtypes)]
-    )
+    modes = "".join({0: "b", 1: "c", -1: "r"}.get(s[-1], "s") for s in strides[: len(dtypes)])
     spec = MapSpec(tuple(roots), dtypes, modes, len(sizes) - 1)
     rows = size // inner
     per_row = -(-inner // TASK)

@@ -46,13 +46,13 @@ def plan_single(
     if op.extern is not None:
         return EXTERNS[op.extern](layouts, attrs, out, machine.threads)
     if op.fold is not None and isinstance(out, TensorType):
-        return plan_reduce(
-            op.fold, layouts[0], attrs["axes"], attrs["keepdims"], out.dtype, machine.threads
-        )  # type: ignore[arg-type]
+        x = layouts[0]
+        assert x is not None, op.name
+        return plan_reduce(op.fold, x, attrs["axes"], attrs["keepdims"], out.dtype, machine.threads)
     if op.contract is not None:
         spec = op.contract(*types, **attrs)
         a, b = (
-            broadcast_labels(spec, x, types) for x in ((spec.a, layouts[0]), (spec.b, layouts[1]))
+            broadcast_labels(spec, o, types) for o in ((spec.a, layouts[0]), (spec.b, layouts[1]))
         )
         return plan_contract(a, b, spec, machine.threads, machine.vector)
     return plan_composite(op, types, layouts, attrs, machine)
@@ -63,7 +63,8 @@ def broadcast_labels(spec: Contraction, operand: tuple[Any, Any], types: tuple[A
     label.
     """
     axes, layout = operand
-    sizes = label_sizes(spec, *types, "contract")
+    a, b = types
+    sizes = label_sizes(spec, a, b, "contract")
     shape = [
         n if isinstance(x, Window) else sizes[x]
         for x, n in zip(axes, layout.type.shape, strict=True)

@@ -4,9 +4,12 @@ they were said.
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
+
+import numpy as np
 
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError
@@ -42,14 +45,56 @@ def sizes(shape: Any, place: str) -> tuple[int, ...]:
             return (operator.index(shape),)
         return tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise ShapeError(place, expected="a tuple of integers", got=repr(shape)) from None
+        raise ShapeError(place, expected="a tuple of integers", got=_shown(shape)) from None
+
+
+def integer(x: Any, place: str) -> int:
+    """One integer."""
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise DTypeError(place, expected="an integer", got=_shown(x)) from None
+
+
+def number(
+    x: Any, place: str, name: str = "a number", least: float = -math.inf, most: float = math.inf
+) -> float:
+    """One number between `least` and `most`, as a Python float."""
+    out: float = x if x.__class__ is float else _float(x, place, name)
+    if least <= out <= most or (out != out and least == -math.inf and most == math.inf):
+        return out
+    bounds = f"{least} or more" if most == math.inf else f"from {least} to {most}"
+    raise ShapeError(place, expected=f"{name} {bounds}", got=str(out))
+
+
+def _float(x: Any, place: str, name: str) -> float:
+    if isinstance(x, (Value, np.ndarray)) and x.size == 1:
+        x = x.item()
+    if not isinstance(x, (int, float, np.floating, np.integer, np.bool_)):
+        raise DTypeError(place, expected=f"{name}: one number", got=_shown(x))
+    try:
+        return float(x)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def word(x: Any, place: str, words: Collection[str]) -> str:
+    """One of the words a function knows."""
+    if isinstance(x, str) and x in words:
+        return x
+    raise ShapeError(place, expected=f"one of {', '.join(map(repr, words))}", got=_shown(x))
+
+
+def _shown(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) < 80 else f"{type(x).__name__} {text[:60]}…"
 
 
 def flag(x: Any, place: str) -> bool:
     """A Python bool, and nothing that merely looks like one."""
     if x is True or x is False:
         return x
-    raise DTypeError(place, expected="True or False", got=repr(x))
+    raise DTypeError(place, expected="True or False", got=_shown(x))
 
 
 def floating(x: Any, place: str) -> Value:

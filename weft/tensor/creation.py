@@ -13,7 +13,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, installed
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import sizes, value
+from weft.tensor.arguments import integer, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
@@ -183,7 +183,7 @@ def empty_like(x: Any, *, dtype: Any = None) -> Any:
 
 
 def _number(x: Any, place: str) -> Any:
-    if isinstance(x, (Value, np.ndarray, np.generic)):
+    if isinstance(x, (Value, np.ndarray, np.generic)) and x.size == 1:
         x = x.item()
     if isinstance(x, bool) or not isinstance(x, (int, float)):
         raise DTypeError(place, expected="numbers", got=type(x).__name__)
@@ -248,7 +248,7 @@ def linspace(
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     a, b = (float(_number(x, "linspace")) for x in (start, stop))
-    (size,) = sizes(num, "linspace")
+    size = integer(num, "linspace")
     return ops.linspace(a, b, size=size, endpoint=bool(endpoint), dtype=_dtype(dtype))
 
 
@@ -260,7 +260,8 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     tensor([[1., 0.],
             [0., 1.]])
     """
-    (rows,), (columns,) = sizes(n_rows, "eye"), sizes(n_rows if n_cols is None else n_cols, "eye")
+    rows = integer(n_rows, "eye")
+    columns = rows if n_cols is None else integer(n_cols, "eye")
     return ops.eye(shape=(rows, columns), offset=_offset(k, "eye"), dtype=_dtype(dtype))
 
 
@@ -301,8 +302,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     tensor([[0, 1, 2],
             [0, 1, 2]])
     """
-    if indexing not in ("xy", "ij"):
-        raise ShapeError("meshgrid", expected='indexing "xy" or "ij"', got=repr(indexing))
+    word(indexing, "meshgrid", ("xy", "ij"))
     xs = [value(x) for x in arrays]
     if any(x.type.ndim > 1 for x in xs):
         raise ShapeError(
@@ -328,9 +328,10 @@ def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = int64) -> Any:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    v = value(x)
-    if num_classes == -1:
+    v, size = value(x), integer(num_classes, "one_hot")
+    if not v.type.dtype.is_int:
+        raise DTypeError("one_hot", expected="integers", got=v.type.dtype.name)
+    if size == -1:
         a = v.numpy()
-        num_classes = int(a.max()) + 1 if a.size else 0
-    (size,) = sizes(num_classes, "one_hot")
+        size = max(int(a.max()) + 1, 0) if a.size else 0
     return ops.one_hot(v, size=size, dtype=as_dtype(dtype))

@@ -37,7 +37,7 @@ def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
     """
     try:
         plan = ew.astype.plans[x.data.layout, dtype]
-    except (KeyError, AttributeError, TypeError):
+    except (KeyError, AttributeError, TypeError, ValueError):
         v, d = x if isinstance(x, Value) else installed.lift(x), as_dtype(dtype)
         if v.type.dtype is d:
             return ew.copy(v) if copy else v

@@ -33,7 +33,7 @@ def _one(op: Op, says: str, example: str, shows: str) -> Callable[[Any], Any]:
     def function(x: Any, /) -> Any:
         try:
             plan = plans[(x.data.layout,)]
-        except (KeyError, AttributeError):
+        except (KeyError, AttributeError, ValueError):
             return op(x)
         return installed.launch(plan, x)
 
@@ -50,9 +50,9 @@ def _two(
         if divides:
             refuse_zero(op, a, b)
         try:
-            kind = b.data.layout if isinstance(b, Value) else b.__class__  # type: ignore[union-attr]
+            kind = b.data.layout if isinstance(b, Value) else b.__class__
             plan = plans[a.data.layout, kind]
-        except (KeyError, AttributeError):
+        except (KeyError, AttributeError, ValueError):
             return op(a, b)
         return installed.launch(plan, a, b)
 

@@ -32,7 +32,7 @@ def get(x: Value, index: Any) -> Value:
         return _rows(x, index)
     key = index if index.__class__ is int else _spelling(index)
     try:
-        plan = _gets[x.data.layout, key]  # type: ignore[union-attr]
+        plan = _gets[x.data.layout, key]
     except (KeyError, AttributeError):
         return _get(x, index, key)
     if plan.__class__ is Gather:
@@ -44,8 +44,8 @@ def set(x: Value, index: Any, value: Any) -> Value:
     """The value that x has after x[index] = value."""
     key = index if index.__class__ is int else _spelling(index)
     try:
-        as_given = value.data.layout if isinstance(value, Value) else value.__class__  # type: ignore[union-attr]
-        plan = _sets[x.data.layout, key, as_given]  # type: ignore[union-attr]
+        as_given = value.data.layout if isinstance(value, Value) else value.__class__
+        plan = _sets[x.data.layout, key, as_given]
     except (KeyError, AttributeError):
         return _set(x, index, key, value)
     return installed.launch(plan, x, value)
@@ -54,7 +54,7 @@ def set(x: Value, index: Any, value: Any) -> Value:
 def _rows(x: Value, index: Value) -> Value:
     """x[index] for one tensor: if it is of integers and was seen before, straight to its plan."""
     try:
-        plan = take.plans[x.data.layout, index.data.layout, 0]  # type: ignore[union-attr]
+        plan = take.plans[x.data.layout, index.data.layout, 0]
     except (KeyError, AttributeError):
         return get(x, (index,))
     try:
@@ -102,11 +102,11 @@ def _get(x: Value, index: Any, key: Any) -> Value:
     if p.groups:
         gather = Gather(p, x.type.shape)
         if known:
-            _remember(_gets, (x.data.layout, key), gather)  # type: ignore[union-attr]
+            _remember(_gets, (x.data.layout, key), gather)
         return gather.read(x, [g.picks for g in p.groups])
     out: Value = basic_index(x, **p.basic)
     if known:
-        layout = x.data.layout  # type: ignore[union-attr]
+        layout = x.data.layout
         _remember(_gets, (layout, key), basic_index.plans.get((layout, *p.basic.values())))
     return out
 
@@ -128,7 +128,7 @@ def _set(x: Value, index: Any, key: Any, value: Any) -> Value:
         v = fitted(v, len(p.basic["axes"]))
     out: Value = basic_assign(x, v, **p.basic)
     if key is not None and v is value and isinstance(x.data, Buffer):
-        given = v.data.layout if isinstance(v, Value) else v.__class__  # type: ignore[union-attr]
+        given = v.data.layout if isinstance(v, Value) else v.__class__
         plan = basic_assign.plans.get((x.data.layout, given, *p.basic.values()))
         _remember(_sets, (x.data.layout, key, given), plan)
     return out

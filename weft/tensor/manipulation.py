@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from weft.ops.define import Op, Value, installed
 from weft.ops.elementwise import astype, not_equal, subtract
 from weft.ops.indexing import take
 from weft.ops.movement import broadcast_to, permute_dims, reshape, slice_
-from weft.tensor.arguments import sizes, value
+from weft.tensor.arguments import integer, sizes, value
 from weft.types import normalize_axes, normalize_axis, result_dtype
 from weft.types.dtype import bool_
 
@@ -36,7 +37,7 @@ __all__ = [
 
 def _values(arrays: Any, place: str) -> list[Value]:
     """Operands of one dtype."""
-    if isinstance(arrays, Value) or not hasattr(arrays, "__iter__"):
+    if not isinstance(arrays, Iterable) or isinstance(arrays, (Value, np.ndarray, str)):
         raise DTypeError(place, expected="a sequence of tensors", got=type(arrays).__name__)
     xs = [value(x) for x in arrays]
     if not xs:
@@ -117,7 +118,7 @@ def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
     a = normalize_axis(axis, len(shape), "split")
     n = shape[a]
     if hasattr(split_size_or_sections, "__index__"):
-        (size,) = sizes(split_size_or_sections, "split")
+        size = integer(split_size_or_sections, "split")
         if size < 1:
             raise ShapeError("split", expected="pieces of at least 1", got=str(size))
         parts = [min(size, n - i) for i in range(0, n, size)] or [0]
@@ -143,7 +144,7 @@ def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
     v = value(x)
-    (count,) = sizes(chunks, "chunk")
+    count = integer(chunks, "chunk")
     if count < 1:
         raise ShapeError("chunk", expected="at least 1 piece", got=str(count))
     n: Any = v.type.shape[normalize_axis(axis, v.type.ndim, "chunk")]
@@ -180,7 +181,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     v = value(x)
     shape: Any = v.type.shape
     if axis is None:
-        (by,) = sizes(shift, "roll")
+        by = integer(shift, "roll")
         flat = reshape(v, shape=(v.type.size,))
         return reshape(ops.roll(flat, shifts=(by % max(v.type.size, 1),)), shape=shape)
     shifts, axes = sizes(shift, "roll"), sizes(axis, "roll")
@@ -250,12 +251,12 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     """
     v = value(x)
     a = normalize_axis(axis, v.type.ndim, "diff")
-    (times,) = sizes(n, "diff")
+    times = integer(n, "diff")
     if times < 0:
         raise ShapeError("diff", expected="n of 0 or more", got=str(n))
     parts = [value(p) for p in (prepend, v, append) if p is not None]
     v = concat(parts, axis=a) if len(parts) > 1 else v
-    for _ in range(times):
+    for _ in range(min(times, v.type.sizes[a])):  # by then nothing is left
         shape: Any = v.type.shape
         less = (*shape[:a], max(shape[a] - 1, 0), *shape[a + 1 :])
         ones, zeros = (1,) * len(shape), (0,) * len(shape)
@@ -274,7 +275,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     >>> wf.diagonal(wf.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    (k,) = sizes(offset, "diagonal")
+    k = integer(offset, "diagonal")
     return ops.diagonal(value(x), offset=max(-(2**62), min(2**62, k)))
 
 
@@ -287,7 +288,7 @@ def diag(x: Any, /, *, offset: int = 0) -> Any:
             [0, 2]])
     """
     v = value(x)
-    (k,) = sizes(offset, "diag")
+    k = integer(offset, "diag")
     if v.type.ndim == 1:
         n = v.type.size + abs(k)
         return ops.undiagonal(v, shape=(n, n), offset=k)

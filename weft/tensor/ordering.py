@@ -14,7 +14,7 @@ from weft.ops.elementwise import astype, floor_divide, not_equal, remainder
 from weft.ops.joining import concat
 from weft.ops.movement import permute_dims, reshape, slice_
 from weft.ops.reduction import sum as total
-from weft.tensor.arguments import flag, sizes, value
+from weft.tensor.arguments import flag, integer, value, word
 from weft.tensor.manipulation import swapped
 from weft.tensor.selection import one_axis, take
 from weft.types import TensorType, normalize_axes, result_dtype
@@ -82,7 +82,7 @@ def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> TopK:
     if not v.type.ndim:
         raise ShapeError("topk", expected="at least one axis", got=str(v.type))
     v, back = swapped(v, one_axis(axis, v, "topk"))
-    (many,) = sizes(k, "topk")
+    many = integer(k, "topk")
     values, places = order.topk(v, k=many, largest=flag(largest, "topk"))
     if back is not None:
         values, places = permute_dims(values, axes=back), permute_dims(places, axes=back)
@@ -97,8 +97,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     >>> wf.searchsorted(wf.tensor([1, 3, 5]), wf.tensor([3, 4]))
     tensor([1, 2])
     """
-    if side not in ("left", "right"):
-        raise ShapeError("searchsorted", expected='"left" or "right"', got=repr(side))
+    word(side, "searchsorted", ("left", "right"))
     a, b = value(x1), value(x2)
     if sorter is not None:
         a = take(a, sorter, axis=0)

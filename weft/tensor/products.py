@@ -21,7 +21,7 @@ def matmul(a: Any, b: Any, /) -> Any:
     """
     try:
         plan = contracted.plans[a.data.layout, b.data.layout]
-    except (KeyError, AttributeError):
+    except (KeyError, AttributeError, ValueError):
         plan = None
     if plan is not None:
         return installed.launch(plan, a, b)

@@ -17,7 +17,7 @@ from weft.ops.elementwise import astype, less
 from weft.ops.indexing import take
 from weft.ops.random_bits import counters
 from weft.ops.sorting import argsort
-from weft.tensor.arguments import sizes, value
+from weft.tensor.arguments import integer, sizes, value
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64, uint64
 
@@ -66,7 +66,7 @@ def manual_seed(seed: int) -> None:
     >>> bool((wf.rand(3) == a).all())
     True
     """
-    (n,) = sizes(seed, "manual_seed")
+    n = integer(seed, "manual_seed")
     with _generator.lock:
         _generator.key, _generator.offset = n % 2**64, 0
 
@@ -180,7 +180,7 @@ def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None)
     if shape is None:
         low, high, shape = 0, low, high
     d = int64 if dtype is None else as_dtype(dtype)
-    (a,), (b,) = sizes(low, "randint"), sizes(high, "randint")
+    a, b = integer(low, "randint"), integer(high, "randint")
     if not d.is_int:
         raise DTypeError("randint", expected="an integer dtype", got=d.name)
     least, most = (0, 2**d.bits) if d.kind == "u" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1))
@@ -227,5 +227,5 @@ def permutation(x: Any) -> Any:
         if v.type.ndim:
             order = argsort(_drawn(ops.random_bits, v.type.shape[:1], uint64), descending=False)  # type: ignore[arg-type]
             return take(v, order, axis=0)
-    (n,) = sizes(x, "permutation")
+    n = integer(x, "permutation")
     return argsort(_drawn(ops.random_bits, (n,), uint64), descending=False)

@@ -16,6 +16,7 @@ from weft.ops.define import Op, Value
 from weft.ops.elementwise import astype
 from weft.ops.movement import broadcast_to, slice_
 from weft.tensor.arguments import value
+from weft.tensor.data import asarray
 from weft.types import broadcast_shapes, normalize_axis
 from weft.types.dtype import int64
 
@@ -32,7 +33,7 @@ def one_axis(axis: Any, v: Value, place: str) -> int:
 
 
 def _indices(x: Any, place: str) -> Value:
-    v = value(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    v = value(x) if not isinstance(x, (list, tuple)) else asarray(x)
     if not v.type.dtype.is_int:
         if v.type.size or isinstance(x, Value):
             raise DTypeError(place, expected="integer indices", got=v.type.dtype.name)

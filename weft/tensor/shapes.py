@@ -15,7 +15,9 @@ from weft.ops.elementwise import copy as copied
 from weft.tensor.arguments import remember, sizes, value
 from weft.types import broadcast_shapes, normalize_axes, normalize_axis
 
-_MISSING = (KeyError, AttributeError, TypeError)
+#: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
+#: data
+_MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:

@@ -14,10 +14,12 @@ from weft.ops import reduction as ops
 from weft.ops.define import Op, Value, installed
 from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
-from weft.tensor.arguments import flag, remember, value
+from weft.tensor.arguments import flag, number, remember, value
 from weft.types import as_dtype, normalize_axes, normalize_axis
 
-_MISSING = (KeyError, AttributeError, TypeError)
+#: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
+#: data
+_MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
 def _fold(op: Op, x: Any, axis: Any, keepdims: Any, **more: Any) -> Value:
@@ -115,7 +117,9 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     >>> wf.var(wf.tensor([1.0, 2.0, 3.0, 4.0])), wf.var(wf.tensor([1.0, 3.0]), correction=1)
     (tensor(1.25), tensor(2.))
     """
-    return _fold(ops.var, ops.floating(value(x)), axis, keepdims, correction=float(correction))
+    return _fold(
+        ops.var, ops.floating(value(x)), axis, keepdims, correction=number(correction, "var")
+    )
 
 
 def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
@@ -125,7 +129,9 @@ def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     >>> wf.std(wf.tensor([[1.0, 3.0], [4.0, 4.0]]), axis=1)
     tensor([1., 0.])
     """
-    return _fold(ops.std, ops.floating(value(x)), axis, keepdims, correction=float(correction))
+    return _fold(
+        ops.std, ops.floating(value(x)), axis, keepdims, correction=number(correction, "std")
+    )
 
 
 def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

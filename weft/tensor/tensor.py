@@ -7,8 +7,8 @@ other tensor as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,21 @@ from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.buffer.dlpack import to_dlpack
 from weft.buffer.interchange import copy_from_numpy, to_numpy
-from weft.errors import CaptureError, DeviceError, DTypeError, GradError, ShapeError
+from weft.errors import (
+    CaptureError,
+    DeviceError,
+    DTypeError,
+    GradError,
+    NumericsError,
+    ShapeError,
+)
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.operators import binary, dividing
 from weft.types import DType, as_dtype
+
+Axes = int | Sequence[int] | None
 
 _pow = binary(ew.pow)
 
@@ -40,6 +49,12 @@ class Tensor(Value):
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 1000
+
+    def __init__(self, data: Any, note: Any = None) -> None:
+        if data.__class__ is not Buffer and not hasattr(data, "type"):
+            got, hint = type(data).__name__, "make a tensor with wf.tensor(...)"
+            raise DTypeError("Tensor", expected="memory or a graph node", got=got, hint=hint)
+        self.data, self.note, self.leaf = data, note, None
 
     # what it is
 
@@ -138,7 +153,7 @@ class Tensor(Value):
 
     def clone(self) -> Tensor:
         """The same value in memory of its own; gradients flow through."""
-        return ew.copy(self)  # type: ignore[no-any-return]
+        return ew.copy(self)
 
     # other forms
 
@@ -213,10 +228,10 @@ class Tensor(Value):
     # Python protocols
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return products.matmul(other, self)  # type: ignore[no-any-return]
+        return products.matmul(other, self)
 
     def __pow__(self, n: Any) -> Tensor:
-        return elementwise.square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)  # type: ignore[no-any-return]
+        return elementwise.square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -289,30 +304,88 @@ class Tensor(Value):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    __add__, __radd__ = binary(ew.add), binary(ew.add, flip=True)
-    __sub__, __rsub__ = binary(ew.subtract), binary(ew.subtract, flip=True)
-    __mul__, __rmul__ = binary(ew.multiply), binary(ew.multiply, flip=True)
-    __truediv__, __rtruediv__ = binary(ew.divide), binary(ew.divide, flip=True)
-    __floordiv__, __rfloordiv__ = dividing(ew.floor_divide), binary(ew.floor_divide, flip=True)
-    __mod__, __rmod__ = dividing(ew.remainder), binary(ew.remainder, flip=True)
-    __rpow__ = binary(ew.pow, flip=True)
-    __matmul__ = products.matmul
-    __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
-    __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
-    __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
-    __lshift__, __rlshift__ = (
-        binary(ew.bitwise_left_shift),
-        binary(ew.bitwise_left_shift, flip=True),
-    )
-    __rshift__, __rrshift__ = (
-        binary(ew.bitwise_right_shift),
-        binary(ew.bitwise_right_shift, flip=True),
-    )
-    __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)  # type: ignore[assignment]
-    __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
-    __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
-    __neg__, __pos__, __abs__ = elementwise.negative, elementwise.positive, elementwise.abs
-    __invert__ = elementwise.bitwise_invert
+    if TYPE_CHECKING:  # what checkers see of the operators, and of METHODS below
+
+        def _with_one(self, other: Any, /) -> Tensor: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _with_one
+        __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _with_one
+        __rpow__ = __matmul__ = __and__ = __rand__ = __or__ = __ror__ = _with_one
+        __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _with_one
+        __lt__ = __le__ = __gt__ = __ge__ = matmul = pow = _with_one
+        __eq__ = __ne__ = _with_one  # type: ignore[assignment]
+
+        def _alone(self) -> Tensor: ...
+
+        __neg__ = __pos__ = __abs__ = __invert__ = _alone
+        abs = acos = acosh = asin = asinh = atan = atanh = ceil = cos = cosh = digamma = _alone
+        erf = erfc = erfinv = exp = exp2 = expm1 = floor = isfinite = isinf = isnan = _alone
+        lgamma = log = log10 = log1p = log2 = logical_not = reciprocal = relu = round = _alone
+        rsqrt = sigmoid = sign = sin = sinh = softplus = sqrt = square = tan = tanh = _alone
+        trunc = _alone
+
+        def _folded(self, axis: Axes = None, *, keepdims: bool = False) -> Tensor: ...
+
+        all = any = max = mean = min = _folded
+
+        def _summed(
+            self, axis: Axes = None, *, dtype: Any = None, keepdims: bool = False
+        ) -> Tensor: ...
+
+        prod = sum = _summed
+
+        def _spread(
+            self, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+        ) -> Tensor: ...
+
+        std = var = _spread
+
+        def _placed(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+
+        argmax = argmin = _placed
+
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def astype(self, dtype: Any, *, copy: bool = True) -> Tensor: ...
+        def broadcast_to(self, shape: int | Sequence[int]) -> Tensor: ...
+        def clip(self, min: Any = None, max: Any = None) -> Tensor: ...
+        def expand_dims(self, axis: int | Sequence[int] = 0) -> Tensor: ...
+        def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor: ...
+        def lerp(self, end: Any, weight: Any, /) -> Tensor: ...
+        def moveaxis(
+            self, source: int | Sequence[int], destination: int | Sequence[int]
+        ) -> Tensor: ...
+        def permute_dims(self, *axes: int | Sequence[int]) -> Tensor: ...
+        def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...
+        def squeeze(self, axis: Axes = None) -> Tensor: ...
+        def unstack(self, *, axis: int = 0) -> tuple[Tensor, ...]: ...
+
+    else:
+        __add__, __radd__ = binary(ew.add), binary(ew.add, flip=True)
+        __sub__, __rsub__ = binary(ew.subtract), binary(ew.subtract, flip=True)
+        __mul__, __rmul__ = binary(ew.multiply), binary(ew.multiply, flip=True)
+        __truediv__, __rtruediv__ = binary(ew.divide), binary(ew.divide, flip=True)
+        __floordiv__, __rfloordiv__ = dividing(ew.floor_divide), binary(ew.floor_divide, flip=True)
+        __mod__, __rmod__ = dividing(ew.remainder), binary(ew.remainder, flip=True)
+        __rpow__ = binary(ew.pow, flip=True)
+        __matmul__ = products.matmul
+        __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
+        __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
+        __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
+        __lshift__, __rlshift__ = (
+            binary(ew.bitwise_left_shift),
+            binary(ew.bitwise_left_shift, flip=True),
+        )
+        __rshift__, __rrshift__ = (
+            binary(ew.bitwise_right_shift),
+            binary(ew.bitwise_right_shift, flip=True),
+        )
+        __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)
+        __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
+        __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
+        __neg__, __pos__, __abs__ = elementwise.negative, elementwise.positive, elementwise.abs
+        __invert__ = elementwise.bitwise_invert
+        __getitem__ = indexing.get
+        reshape, permute_dims = shapes.reshape_method, shapes.permute_method
 
 
 def _in_place(name: str) -> None:
@@ -352,9 +425,9 @@ for _name in (
 
 #: functions that are methods too, under the same name
 METHODS = {
-    elementwise: """abs acos acosh asin asinh atan atanh ceil clip cos cosh digamma erf erfc erfinv exp exp2 expm1
-        floor isfinite isinf isnan lerp lgamma log log10 log1p log2 logical_not pow reciprocal relu round rsqrt
-        sigmoid sign sin sinh softplus sqrt square tan tanh trunc""",
+    elementwise: """abs acos acosh asin asinh atan atanh ceil clip cos cosh digamma erf erfc erfinv
+        exp exp2 expm1 floor isfinite isinf isnan lerp lgamma log log10 log1p log2 logical_not pow
+        reciprocal relu round rsqrt sigmoid sign sin sinh softplus sqrt square tan tanh trunc""",
     statistics: "all any argmax argmin max mean min prod std sum var",
     shapes: "broadcast_to expand_dims flatten moveaxis squeeze unstack",
     dtypes: "astype",
@@ -364,8 +437,6 @@ METHODS = {
 for _module, _names in METHODS.items():
     for _name in _names.split():
         setattr(Tensor, _name, getattr(_module, _name))
-Tensor.reshape, Tensor.permute_dims = shapes.reshape_method, shapes.permute_method
-Tensor.__getitem__ = indexing.get
 
 
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:
@@ -386,7 +457,11 @@ def lift(x: Any) -> Tensor:
     if isinstance(x, (np.ndarray, np.generic)):
         return Tensor(copy_from_numpy(np.asarray(x)))
     if type(x) in (float, int, bool):
-        return Tensor(copy_from_numpy(np.asarray(x, as_dtype(type(x)).np)))
+        dtype = as_dtype(type(x))
+        if type(x) is int and not -(2**63) <= x < 2**63:
+            raise NumericsError("operand", expected="a number that int64 holds", got=str(x))
+        with np.errstate(over="ignore"):
+            return Tensor(copy_from_numpy(np.asarray(x, dtype.np)))
     raise DTypeError(
         "operand",
         expected="a tensor, a NumPy array or a number",

@@ -58,7 +58,8 @@ uint8 = DType("uint8", "u8", "u", 8, np.uint8)
 bool_ = DType("bool", "bool", "b", 8, np.bool_)
 
 DTYPES: tuple[DType, ...] = (
-    float64, float32, float16, bfloat16, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool_,
+    float64, float32, float16, bfloat16,
+    int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool_,
 )  # fmt: skip
 _BY_NUMPY = {d.np: d for d in DTYPES}
 _BY_NAME = {d.name: d for d in DTYPES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from weft.errors import ShapeError
@@ -30,7 +30,7 @@ class TensorType:
     __slots__ = ("__weakref__", "dtype", "shape")
     shape: Shape
     dtype: DType
-    _known: WeakValueDictionary[tuple[Shape, DType], TensorType] = WeakValueDictionary()
+    _known: ClassVar[WeakValueDictionary[tuple[Shape, DType], TensorType]] = WeakValueDictionary()
 
     def __new__(cls, shape: Sequence[Size], dtype: DType) -> TensorType:
         key = (tuple(shape), dtype)
@@ -45,6 +45,11 @@ class TensorType:
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape where every size is known: that of a tensor with data."""
+        return self.shape  # type: ignore[return-value]
 
     @property
     def size(self) -> int:

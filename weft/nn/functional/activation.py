@@ -14,7 +14,7 @@ from weft.ops.normalization import (
     softmax as softmax_op,
 )
 from weft.tensor import elementwise as fast
-from weft.tensor.arguments import flag, floating, remember, value
+from weft.tensor.arguments import flag, floating, number, remember, value
 from weft.tensor.dtypes import astype
 from weft.types import normalize_axes, normalize_axis
 
@@ -93,7 +93,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
     >>> wf.nn.functional.celu(wf.tensor([-1.0, 2.0]), alpha=2.0)
     tensor([-0.7869,  2.    ])
     """
-    if alpha == 0:
+    if number(alpha, "celu", "alpha") == 0:
         raise ShapeError("celu", expected="an alpha other than 0", got="0")
     return ops.celu(input, alpha)
 
@@ -115,7 +115,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     >>> wf.nn.functional.gelu(wf.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """
-    if approximate not in ("none", "tanh"):
+    if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
         raise DTypeError("gelu", expected="approximate 'none' or 'tanh'", got=repr(approximate))
     return ew.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
 
@@ -197,6 +197,10 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     >>> wf.nn.functional.softplus(wf.tensor([-1.0, 2.0]))
     tensor([0.3133, 2.1269])
     """
+    beta, threshold = (
+        number(beta, "softplus", "beta"),
+        number(threshold, "softplus", "threshold"),
+    )
     if beta == 1 and threshold >= 20:  # exact everywhere: nothing to switch over for
         return ew.softplus(input)
     return ops.softplus_scaled(input, beta, threshold)
@@ -229,9 +233,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     >>> wf.nn.functional.softshrink(wf.tensor([-1.0, 0.25, 2.0]))
     tensor([-0.5,  0. ,  1.5])
     """
-    if lambd < 0:
-        raise ShapeError("softshrink", expected="a lambd of 0 or more", got=str(lambd))
-    return ops.softshrink(input, lambd)
+    return ops.softshrink(input, number(lambd, "softshrink", "a lambd of", least=0))
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:

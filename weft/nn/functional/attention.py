@@ -11,7 +11,7 @@ from weft.ops import attention as ops
 from weft.ops.elementwise import astype
 from weft.ops.linalg import matmul
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import flag, floating, value as as_value
+from weft.tensor.arguments import flag, floating, number, value as as_value
 from weft.types.dtype import bool_
 
 
@@ -54,7 +54,7 @@ def scaled_dot_product_attention(
     causal = flag(is_causal, place)
     if attn_mask is not None and causal:
         raise ShapeError(place, expected="attn_mask or is_causal, not both", got="both")
-    by = 1.0 / math.sqrt(q.type.shape[-1]) if scale is None else float(scale)  # type: ignore[arg-type]
+    by = 1.0 / math.sqrt(q.type.shape[-1]) if scale is None else number(scale, place, "scale")  # type: ignore[arg-type]
     mask = () if attn_mask is None else (_mask(attn_mask, q),)
     if dropout_p:
         weights = ops.attention_weights(q, k, *mask, causal=causal, scale=by)

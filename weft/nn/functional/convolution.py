@@ -124,7 +124,7 @@ def per_axis(place: str, name: str, given: Any, axes: int, least: int) -> Ints:
     out = sizes(given, f"{place} {name}")
     if len(out) == 1:
         out *= axes
-    if len(out) != axes or min(out) < least:
+    if len(out) != axes or min(out) < least or max(out) > 2**61:
         raise ShapeError(
             place, expected=f"{name}: an integer or {axes}, of {least} or more", got=repr(given)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import DTypeError, IndexRangeError, ShapeError
+from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops.creation import one_hot as one_hot_op
 from weft.ops.define import Value
 from weft.ops.elementwise import equal, where
@@ -12,7 +13,16 @@ from weft.ops.indexing import take
 from weft.ops.linalg import matmul
 from weft.ops.movement import permute_dims, reshape, slice_
 from weft.ops.padding import extend, pad as pad_op
-from weft.tensor.arguments import flag, floating, sizes, value, value as as_value
+from weft.tensor.arguments import (
+    flag,
+    floating,
+    integer,
+    number,
+    sizes,
+    value,
+    value as as_value,
+    word,
+)
 from weft.tensor.random import rand
 from weft.tensor.statistics import max as largest, min as smallest
 from weft.types.dtype import int64
@@ -80,10 +90,12 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
         raise DTypeError("embedding", expected="integer indices", got=index.type.dtype.name)
     if table.type.ndim != 2:
         raise ShapeError("embedding", expected="a table (n, d)", got=str(table.type))
-    rows = take(table, index, axis=0)
+    n: int = table.type.shape[0]  # type: ignore[assignment]
+    with indices_of("embedding", "rows", n):
+        rows = take(table, refuse_negative(index, n), axis=0)
     if padding_idx is None:
         return rows
-    n: int = table.type.shape[0]  # type: ignore[assignment]
+    padding_idx = integer(padding_idx, "embedding")
     if not -n <= padding_idx < n:
         raise IndexRangeError(
             "embedding", expected=f"a padding_idx in [{-n}, {n})", got=str(padding_idx)
@@ -101,7 +113,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    x = value(tensor)
+    x, num_classes = value(tensor), integer(num_classes, "one_hot")
     if not x.type.dtype.is_int:
         raise DTypeError("one_hot", expected="integers", got=x.type.dtype.name)
     if num_classes == -1 and not x.type.size:
@@ -114,7 +126,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
                 "one_hot", expected=f"classes in [0, {classes})", got=f"{low} to {high}"
             )
         num_classes = classes
-    return one_hot_op(x, size=int(num_classes), dtype=int64)
+    return one_hot_op(x, size=num_classes, dtype=int64)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
@@ -124,8 +136,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     >>> wf.nn.functional.dropout(wf.tensor([1.0, 2.0]), training=False)
     tensor([1., 2.])
     """
-    if not 0 <= p <= 1:
-        raise ShapeError("dropout", expected="a probability in [0, 1]", got=str(p))
+    p = number(p, "dropout", "a probability", 0, 1)
     x = floating(input, "dropout")
     if not flag(training, "dropout") or p == 0:
         return x
@@ -154,8 +165,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Any:
 
 def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: int) -> Value:
     x = floating(input, place)
-    if not 0 <= p <= 1:
-        raise ShapeError(place, expected="a probability in [0, 1]", got=str(p))
+    p = number(p, place, "a probability", 0, 1)
     if x.type.ndim not in (spatial + 1, spatial + 2):
         raise ShapeError(place, expected=f"{spatial + 1} or {spatial + 2} axes", got=str(x.type))
     if not flag(training, place) or p == 0:
@@ -184,8 +194,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     """
     x = as_value(input)
     given = sizes(pad, "pad")
-    if mode not in _MODES:
-        raise ShapeError("pad", expected=f"a mode of {', '.join(_MODES)}", got=repr(mode))
+    word(mode, "pad", _MODES)
     if len(given) % 2 or len(given) // 2 > x.type.ndim:
         raise ShapeError(
             "pad", expected=f"pairs of widths for at most {x.type.ndim} axes", got=str(given)
@@ -206,7 +215,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 def _cut(x: Value, pairs: list[tuple[int, int]]) -> Value:
     starts = tuple(max(-a, 0) for a, _ in pairs)
-    shape: tuple[int, ...] = x.shape
+    shape = x.type.sizes
     left = tuple(n - s + min(b, 0) for n, s, (_, b) in zip(shape, starts, pairs, strict=True))
     if min(left, default=0) < 0:
         raise ShapeError("pad", expected="to cut no more than there is", got=f"{pairs} of {x.type}")

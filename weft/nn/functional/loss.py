@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
+from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops import losses as ops
 from weft.ops.define import Value
 from weft.ops.elementwise import astype, not_equal, where
@@ -14,7 +15,7 @@ from weft.ops.movement import permute_dims, reshape
 from weft.ops.normalization import log_softmax
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
-from weft.tensor.arguments import flag, floating, value
+from weft.tensor.arguments import flag, floating, number, value
 
 
 def _how(place: str, reduction: Any, *more: str) -> str:
@@ -71,12 +72,11 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     """
     x, t = _same("smooth_l1_loss", input, target)
     how = _how("smooth_l1_loss", reduction)
-    if beta < 0:
-        raise ShapeError("smooth_l1_loss", expected="a beta of 0 or more", got=str(beta))
+    beta = number(beta, "smooth_l1_loss", "a beta of", least=0)
     return (
         ops.l1_loss(x, t, reduction=how)
         if beta == 0
-        else ops.smooth_l1_loss(x, t, beta=float(beta), reduction=how)
+        else ops.smooth_l1_loss(x, t, beta=beta, reduction=how)
     )
 
 
@@ -88,9 +88,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     tensor([0.125, 1.5  ])
     """
     x, t = _same("huber_loss", input, target)
-    if delta <= 0:
+    delta = number(delta, "huber_loss", "a delta of", least=0)
+    if delta == 0:
         raise ShapeError("huber_loss", expected="a delta above 0", got=str(delta))
-    return ops.huber_loss(x, t, delta=float(delta), reduction=_how("huber_loss", reduction))
+    return ops.huber_loss(x, t, delta=delta, reduction=_how("huber_loss", reduction))
 
 
 def _weighed(place: str, loss: Value, weight: Any, x: Value, reduction: str) -> Value:
@@ -149,7 +150,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     if how == "none":
         return loss
     if how == "batchmean":
-        return reduced(widened(loss), x, "sum") / float(x.shape[0] if x.type.ndim else 1)
+        return reduced(widened(loss), x, "sum") / float(x.type.sizes[0] if x.type.ndim else 1)
     return reduced(widened(loss), x, how)
 
 
@@ -169,7 +170,8 @@ def nll_loss(
     """
     rows = _Rows("nll_loss", input, target, ignore_index)
     n = rows.index.type.size
-    picked = take_along_axis(rows.x, reshape(rows.index, shape=(n, 1)), axis=1)
+    with indices_of("nll_loss", "classes", rows.classes):
+        picked = take_along_axis(rows.x, reshape(rows.index, shape=(n, 1)), axis=1)
     return rows.finish(-reshape(picked, shape=(n,)), weight, _how("nll_loss", reduction))
 
 
@@ -191,15 +193,17 @@ def cross_entropy(
     >>> wf.nn.functional.cross_entropy(x, wf.tensor([0, 1]), reduction="none")
     tensor([0.6931, 0.3133])
     """
-    how, smooth = _how("cross_entropy", reduction), float(label_smoothing)
-    if not 0 <= smooth <= 1:
-        raise ShapeError(
-            "cross_entropy", expected="a label_smoothing in [0, 1]", got=str(label_smoothing)
-        )
+    how = _how("cross_entropy", reduction)
+    smooth = number(label_smoothing, "cross_entropy", "a label_smoothing", 0, 1)
     x, t = floating(input, "cross_entropy"), value(target)
     if t.type.dtype.is_float:
         return _by_probabilities(x, t, weight, how, smooth)
     rows = _Rows("cross_entropy", x, t, ignore_index)
+    with indices_of("cross_entropy", "classes", rows.classes):
+        return _by_classes(rows, weight, how, smooth)
+
+
+def _by_classes(rows: _Rows, weight: Any, how: str, smooth: float) -> Value:
     if not smooth:
         return rows.finish(ops.cross_entropy(rows.x, rows.index), weight, how)
     n, classes = rows.x.type.shape
@@ -254,7 +258,7 @@ class _Rows:
         if t.type.dtype.kind == "i" or ignore >= 0:
             self.kept = not_equal(flat, ignore)
             flat = where(self.kept, flat, 0)
-        self.index = flat
+        self.index = refuse_negative(flat, classes)
 
     def finish(self, loss: Value, weight: Any, how: str, *, weigh: bool = True) -> Value:
         """Leave out what is ignored, weigh the rest (unless it is weighed already), and reduce."""

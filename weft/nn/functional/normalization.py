@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.errors import ShapeError
+from weft.errors import DTypeError, ShapeError
 from weft.ops import normalization as ops
 from weft.ops.batch_norm import (
     batch_norm as batch_norm_op,
@@ -16,7 +16,7 @@ from weft.ops.define import Value
 from weft.ops.elementwise import abs as absolute, maximum, sqrt
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest, narrowed, sum as total, widened
-from weft.tensor.arguments import flag, floating, sizes
+from weft.tensor.arguments import flag, floating, integer, number, sizes
 from weft.tensor.dtypes import finfo
 from weft.types import normalize_axis
 
@@ -33,9 +33,9 @@ def layer_norm(
     """
     x, rows, params = _rows("layer_norm", input, normalized_shape, weight, bias)
     if weight is None and bias is not None:
-        out = ops.layer_norm(rows, eps=float(eps)) + params[0]
+        out = ops.layer_norm(rows, eps=_eps(eps, "layer_norm")) + params[0]
     else:
-        out = ops.layer_norm(rows, *params, eps=float(eps))
+        out = ops.layer_norm(rows, *params, eps=_eps(eps, "layer_norm"))
     return reshape(out, shape=x.type.shape) if rows is not x else out
 
 
@@ -51,8 +51,12 @@ def rms_norm(
     tensor([ 1.,  1., -1.])
     """
     x, rows, params = _rows("rms_norm", input, normalized_shape, weight)
-    out = ops.rms_norm(rows, *params, eps=float(finfo(x).eps if eps is None else eps))
+    out = ops.rms_norm(rows, *params, eps=_eps(finfo(x).eps if eps is None else eps, "rms_norm"))
     return reshape(out, shape=x.type.shape) if rows is not x else out
+
+
+def _eps(eps: Any, place: str) -> float:
+    return number(eps, place, "eps", least=0)
 
 
 def _rows(
@@ -85,12 +89,13 @@ def group_norm(
     >>> wf.nn.functional.group_norm(wf.tensor([[1.0, 3.0, 2.0, 10.0]]), 2)
     tensor([[-1.,  1., -1.,  1.]])
     """
-    x = floating(input, "group_norm")
+    x, groups = floating(input, "group_norm"), integer(num_groups, "group_norm")
+    floor = _eps(eps, "group_norm")
     params = [floating(p, "group_norm") for p in (weight, bias) if p is not None]
     if weight is None and bias is not None:
         shift = reshape(params[0], shape=(params[0].type.size, *(1,) * (x.type.ndim - 2)))
-        return group_norm_op(x, groups=num_groups, eps=float(eps)) + shift
-    return group_norm_op(x, *params, groups=num_groups, eps=float(eps))
+        return group_norm_op(x, groups=groups, eps=floor) + shift
+    return group_norm_op(x, *params, groups=groups, eps=floor)
 
 
 def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
@@ -131,7 +136,12 @@ def batch_norm(
     >>> mean, var
     (tensor([0.2]), tensor([1.1]))
     """
-    x = floating(input, "batch_norm")
+    x, floor = floating(input, "batch_norm"), _eps(eps, "batch_norm")
+    momentum = number(momentum, "batch_norm", "momentum")
+    for running in (running_mean, running_var):
+        if not (running is None or isinstance(running, Value)):
+            got = type(running).__name__
+            raise DTypeError("batch_norm", expected="tensors of running statistics", got=got)
     params = [floating(p, "batch_norm") for p in (weight, bias) if p is not None]
     shift = params.pop() if weight is None and bias is not None else None
     if not flag(training, "batch_norm"):
@@ -140,7 +150,7 @@ def batch_norm(
                 "batch_norm", expected="running statistics, or training=True", got="None"
             )
         stats = (floating(s, "batch_norm") for s in (running_mean, running_var))
-        out = batch_norm_apply(x, *stats, *params, eps=float(eps))
+        out = batch_norm_apply(x, *stats, *params, eps=floor)
     else:
         n = x.type.size // (x.type.shape[1] or 1) if x.type.ndim > 1 else 0  # type: ignore[operator]
         if n < 2:
@@ -149,7 +159,7 @@ def batch_norm(
                 expected="more than one value per channel in training",
                 got=str(x.type),
             )
-        out, mean, var = batch_norm_op(x, *params, eps=float(eps))
+        out, mean, var = batch_norm_op(x, *params, eps=floor)
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:
                 seen = now.detach() * (n / (n - 1)) if now is var else now.detach()
@@ -166,19 +176,19 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
     >>> wf.nn.functional.normalize(wf.tensor([[3.0, 4.0]]))
     tensor([[0.6, 0.8]])
     """
-    x = floating(input, "normalize")
+    x, p, eps = floating(input, "normalize"), number(p, "normalize", "p"), _eps(eps, "normalize")
+    if p == 0:
+        raise ShapeError("normalize", expected="p other than 0", got="0")
     axes = (normalize_axis(dim, x.type.ndim, "normalize"),)
     w = widened(x)
     if p == 2:  # the floor under the root, where its gradient is finite
-        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), float(eps) ** 2))
+        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), eps**2))
     elif p == math.inf:
-        size = maximum(largest(absolute(w), axes=axes, keepdims=True), float(eps))
+        size = maximum(largest(absolute(w), axes=axes, keepdims=True), eps)
     elif p == 1:
-        size = maximum(total(absolute(w), axes=axes, keepdims=True), float(eps))
+        size = maximum(total(absolute(w), axes=axes, keepdims=True), eps)
     else:
-        size = maximum(
-            total(absolute(w) ** float(p), axes=axes, keepdims=True) ** (1.0 / p), float(eps)
-        )
+        size = maximum(total(absolute(w) ** p, axes=axes, keepdims=True) ** (1.0 / p), eps)
     return narrowed(w / size, x)
 
 
@@ -190,6 +200,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     tensor([0.7071])
     """
     a, b = (widened(floating(x, "cosine_similarity")) for x in (x1, x2))
+    floor = _eps(eps, "cosine_similarity")
     products = a * b
     axis = normalize_axis(dim, products.type.ndim, "cosine_similarity")
 
@@ -200,7 +211,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                 "cosine_similarity", expected=f"axis {dim} in both", got=f"{a.type} and {b.type}"
             )
         squares = total(v * v, axes=(own,), keepdims=False)
-        return sqrt(maximum(squares, float(eps) ** 2))
+        return sqrt(maximum(squares, floor**2))
 
     out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
     return narrowed(out, x1 if isinstance(x1, Value) else a)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import ShapeError
+from weft.errors import AllocationError, ShapeError
 from weft.nn.functional.convolution import per_axis
 from weft.ops import pooling as ops
 from weft.ops.define import Value, installed
@@ -16,7 +16,7 @@ from weft.ops.indexing import take
 from weft.ops.movement import reshape
 from weft.ops.reduction import mean, narrowed, sum as total_of, widened
 from weft.ops.scatter import take_along_axis
-from weft.tensor.arguments import flag, floating, value
+from weft.tensor.arguments import flag, floating, number, value
 from weft.tensor.statistics import argmax
 
 Ints = tuple[int, ...]
@@ -192,19 +192,23 @@ class _Windows:
             raise ShapeError(
                 place, expected="windows no larger than the padded input", got=str(self.x.type)
             )
+        axes = zip(
+            self.shape, self.kernel, self.stride, self.padding, self.dilation, self.sizes, strict=True
+        )
+        self.taps, self.offset = zip(*(_inside(*axis) for axis in axes), strict=True)
 
     @property
     def attrs(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel,
+            "kernel": self.taps,
             "stride": self.stride,
-            "offset": self.padding,
+            "offset": self.offset,
             "sizes": self.sizes,
         }
 
     @property
     def small(self) -> bool:
-        return math.prod(self.kernel) <= ops.TAPS
+        return math.prod(self.taps) <= ops.TAPS
 
     def counts(self, include: bool) -> Any:
         """How many elements each window has: a number where all have as many, else an array."""
@@ -226,6 +230,15 @@ def _places(n: int, k: int, stride: int, pad: int, dilation: int, up: bool) -> i
         return 0
     count = -(-room // stride) + 1 if up else room // stride + 1
     return count - 1 if up and (count - 1) * stride >= n + pad else count
+
+
+def _inside(n: int, k: int, stride: int, pad: int, dilation: int, m: int) -> tuple[int, int]:
+    """The window without taps that lie beyond the edges wherever it is: its size and its offset.
+    Padding by any number of zeros costs nothing that way.
+    """
+    first = max(0, -((m - 1) * stride - pad) // dilation)
+    last = min(k - 1, (n + pad - 1) // dilation)
+    return max(last - first + 1, 1), pad - first * dilation
 
 
 def _max_pool(
@@ -262,7 +275,9 @@ def _avg_pool(
 ) -> Value:
     w = _Windows(place, spatial, floating(input, place), kernel, stride, padding, 1, ceil)
     by = (
-        w.counts(flag(include, f"{place} count_include_pad")) if divisor is None else float(divisor)
+        w.counts(flag(include, f"{place} count_include_pad"))
+        if divisor is None
+        else number(divisor, place, "divisor_override")
     )
     if isinstance(by, float) and by == 0:
         raise ShapeError(place, expected="a divisor other than 0", got=str(divisor))
@@ -305,6 +320,8 @@ def _uneven(n: int, m: int) -> tuple[Any, Any]:
     """Window i of m over n elements is [i n / m, (i + 1) n / m), its ends rounded outwards: places,
     and which are in it.
     """
+    if m * 64 > 2**40:
+        raise AllocationError("adaptive pooling", expected="fewer windows", got=f"{m:,} of them")
     first = np.arange(m) * n // m
     last = -(-(np.arange(m) + 1) * n // m)
     places = first[:, None] + np.arange((last - first).max())

@@ -11,8 +11,8 @@ from weft.types.dtype import float64
 
 #: Bernoulli numbers B2, B4, …
 _BERNOULLI = (
-    Fraction(1, 6), Fraction(-1, 30), Fraction(1, 42), Fraction(-1, 30), Fraction(5, 66), Fraction(-691, 2730),
-    Fraction(7, 6), Fraction(-3617, 510),
+    Fraction(1, 6), Fraction(-1, 30), Fraction(1, 42), Fraction(-1, 30), Fraction(5, 66),
+    Fraction(-691, 2730), Fraction(7, 6), Fraction(-3617, 510),
 )  # fmt: skip
 
 
