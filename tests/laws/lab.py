@@ -247,6 +247,15 @@ def same_bits(got: Sequence[Array], want: Sequence[Array], what: str = "") -> No
             raise AssertionError(f"{place}: {_difference(a, b, different)}")
 
 
+def differences(got: Sequence[Array], want: Sequence[Array], what: str) -> list[str]:
+    """What `same_bits` says, if it says anything."""
+    try:
+        same_bits(got, want)
+    except AssertionError as e:
+        return [f"{what}: {e}"]
+    return []
+
+
 def close(got: Array, want: Array, rtol: float, atol: float, what: str = "") -> None:
     """Equal within a tolerance, NaN to NaN; else an error that shows the first element that
     isn't.

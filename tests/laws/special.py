@@ -1,36 +1,62 @@
-"""A launch with its sizes compiled in: every param a constant, one call over all tasks, LLVM's full
-optimisation.
+"""A launch with its sizes compiled in: every param a constant, one call over all tasks, and LLVM's
+full optimisation instead of the few passes that Weft runs.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 from launches import Array, Run
 
+from tests.laws.lab import Case, good
 from tests.laws.watch import Seen
 from weft.codegen import jit
 from weft.codegen.lower import lower
+from weft.ops.define import Op
 from weft.schedule.launch import Phase
 
+#: the dtypes that reductions, scans and the like are tried with
+DTYPES = ("float32", "float16", "int64", "int8", "bool")
+
 _WORD = re.compile(r"^  (%\w+) = getelementptr i64, ptr %frame, i64 (\d+)$", re.M)
+_LOAD = re.compile(r"(%\w+) = load i64, ptr (%\w+), align 8")
+_FUNCTION = re.compile(r"^define .*?^}", re.M | re.S)
 
 
-def specialised(text: str, phase: Phase, first: int, params: tuple[int, ...]) -> str:
-    """The module with the frame words from `first` on replaced by `params`, and a function that
-    runs the whole phase.
+def representatives(op: Op) -> list[Case]:
+    """Samples that between them have the op's kinds of kernels."""
+    if op.scalar is not None:
+        return [max(good(op), key=lambda c: sum(map(np.size, c.sample.args)))]
+    return [
+        c
+        for c in good(op)
+        if all(a.dtype.name in DTYPES for a in c.sample.args if isinstance(a, np.ndarray))
+    ]
+
+
+def specialised(text: str, phases: Sequence[Phase], first: int, params: tuple[int, ...]) -> str:
+    """A module with the frame words from `first` on replaced by `params`, and a function for each
+    phase that runs all of it.
     """
-    text = re.sub(
-        r"^define .*?^}", lambda f: _constant(f[0], first, params), text, flags=re.M | re.S
-    )
-    return f"""{text}
-define i64 @special(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {{
-  %status = call i64 @{phase.function}(ptr %frame, i64 0, i64 {phase.tasks}, i64 0)
+    runs = [
+        f"""
+define i64 @{whole(p)}(ptr %frame) {{
+  %status = call i64 @{p.function}(ptr %frame, i64 0, i64 {p.tasks}, i64 0)
   ret i64 %status
 }}
 """
+        for p in phases
+    ]
+    return _FUNCTION.sub(lambda f: _constant(f[0], first, params), text) + "".join(runs)
+
+
+def whole(phase: Phase) -> str:
+    """The name of the function that runs all of a phase."""
+    return f"whole_{phase.function}_{phase.tasks}"
 
 
 def _constant(function: str, first: int, params: tuple[int, ...]) -> str:
@@ -40,11 +66,11 @@ def _constant(function: str, first: int, params: tuple[int, ...]) -> str:
         n = words.get(load[2], -1) - first
         return f"{load[1]} = add i64 {params[n]}, 0" if 0 <= n < len(params) else load[0]
 
-    return re.sub(r"(%\w+) = load i64, ptr (%\w+), align 8", constant, function)
+    return _LOAD.sub(constant, function)
 
 
 class Optimiser:
-    """LLVM's own pipeline instead of the few passes that Weft runs."""
+    """LLVM's own pipeline at its highest level."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -66,11 +92,12 @@ class Optimiser:
 def run(optimiser: Optimiser, seen: Seen) -> list[Array]:
     """The results of a launch whose kernels know their sizes."""
     first = 3 + len(seen.operands) + len(seen.results)
-    codes = []
-    for p in seen.launch.phases:
-        text = specialised(lower(p.spec), p, first, seen.launch.params)
-        codes.append(optimiser.code(text))
-    functions = [c.address("special") for c in codes]
+    codes = {}
+    for spec in dict.fromkeys(p.spec for p in seen.launch.phases):
+        own = {(p.function, p.tasks): p for p in seen.launch.phases if p.spec == spec}
+        text = specialised(lower(spec), list(own.values()), first, seen.launch.params)
+        codes[spec] = optimiser.code(text)
+    functions = [codes[p.spec].address(whole(p)) for p in seen.launch.phases]
     return Whole(guard=None).raw(seen.launch, functions, seen.operands)
 
 

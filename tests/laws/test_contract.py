@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import weft as wf
-from tests.laws import batch, big, special
+from tests.laws import batch, big, special, tails
 from tests.laws.lab import (
     all_good,
+    differences,
     each,
     everything,
+    failed,
     forget_plans,
     forward,
-    good,
     records,
     same_bits,
 )
@@ -39,22 +40,22 @@ def threads():
     wf.set_num_threads(before)
 
 
-def _by_threads(cases, set_threads):
+def _by_threads(cases, run, set_threads):
     set_threads(THREADS[0])
     forget_plans()
-    want = {c: everything(c) for c in cases}
+    want = {c: run(c) for c in cases}
     for n in THREADS[1:]:
         set_threads(n)
         forget_plans()
-        each(cases, lambda c, n=n: same_bits(everything(c), want[c], f"{n} threads"))
+        each(cases, lambda c, n=n: same_bits(run(c), want[c], f"{n} threads"))
 
 
 def test_thread_count_changes_no_bit_of_a_sample(threads):
-    _by_threads(all_good(), threads)
+    _by_threads(all_good(), forward, threads)
 
 
 def test_thread_count_changes_no_bit_of_large_results(threads):
-    _by_threads(big.cases(), threads)
+    _by_threads(big.cases(), everything, threads)
     print(f"\n{len(big.cases())} large cases by {THREADS} threads")
 
 
@@ -100,11 +101,45 @@ def test_a_row_does_not_depend_on_the_rest_of_the_batch():
     assert rowwise.keys() >= ROWWISE, ROWWISE - rowwise.keys()
 
 
+# tails
+
+
+def test_an_element_does_not_depend_on_how_many_there_are():
+    ops = tails.pointwise()
+    failures = []
+    for op in ops:
+        longest = tails.elements(op, tails.LONGEST)
+        for n in tails.LENGTHS:
+            part = [a[:n] for a in longest]
+            failures += differences(tails.elements(op, n), part, f"{op.name} of {n} elements")
+    failed(failures, len(ops) * tails.LONGEST)
+    print(f"\n{len(ops)} pointwise ops by {tails.LONGEST} lengths")
+
+
+def test_a_folded_column_does_not_depend_on_how_many_there_are():
+    failures = []
+    for op in tails.FOLDS:
+        longest = tails.columns(op, tails.LONGEST)
+        for n in tails.LENGTHS[1:]:  # a single column is a last axis, which is folded by lanes
+            part = [a[:n] for a in longest]
+            failures += differences(tails.columns(op, n), part, f"{op} of {n} columns")
+    failed(failures, len(tails.FOLDS) * (tails.LONGEST - 1))
+
+
+def test_a_row_of_any_length_is_what_it_is_alone():
+    failures = []
+    for op in tails.ROWWISE:
+        for n in tails.LENGTHS:
+            alone = [a[:1] for a in tails.rows(op, n)]
+            failures += differences(tails.rows(op, n, 1), alone, f"{op} of a row of {n}")
+    failed(failures, len(tails.ROWWISE) * tails.LONGEST)
+
+
 # sizes known to the kernel
 
 
 def test_a_kernel_that_knows_its_sizes_gives_the_same_bits():
-    """Pointwise ops by their largest sample, all else by all of them; each kernel once."""
+    """Pointwise ops by their largest sample, others by a float, a half and an integer dtype; each kernel once."""
     optimiser, known, compared = special.Optimiser(), set(), []
 
     def look(seen):
@@ -114,10 +149,7 @@ def test_a_kernel_that_knows_its_sizes_gives_the_same_bits():
             compared.append(seen.plan.call)
             same_bits(special.run(optimiser, seen), seen.results, f"{seen.plan.call} specialised")
 
-    def size(case):
-        return sum(np.size(a) for a in case.sample.args)
-
-    cases = [c for op in records() for c in ([max(good(op), key=size)] if op.scalar else good(op))]
+    cases = [c for op in records() for c in special.representatives(op)]
     with watching(look):
         count = each(cases, everything)
     print(f"\n{count} samples, {len(compared)} launches specialised")

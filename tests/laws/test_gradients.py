@@ -8,71 +8,60 @@ import numpy as np
 import pytest
 
 import weft as wf
-from tests.laws.lab import as_float64, cases, tensors
-from weft.ops.define import OPS, types_of
+from tests.laws.lab import (
+    Case,
+    as_float64,
+    as_tuple,
+    cotangent,
+    differentiable,
+    each,
+    function,
+    good,
+    records,
+    tensors,
+)
 
 MOST = 120  # elements of an operand beyond which numeric differences take long
+FEW = 24  # the same for second differences
 
 
-def _smooth(op, s):
-    wide = as_float64(s)
-    if op.vjp is None or s.error is not None or not s.smooth or wide is None:
-        return False
-    if any(a.size > MOST for a in s.args if isinstance(a, np.ndarray)):
-        return False
-    out = op.infer(*types_of(tuple(tensors(wide))), **wide.attrs)
-    return any(t.dtype is wf.float64 for t in (out if isinstance(out, tuple) else (out,)))
+def _cases(op, most):
+    """Samples in float64 at which the op is smooth, and which are small."""
+    for c in good(op):
+        wide = as_float64(c.sample)
+        if wide is None or not c.sample.smooth:
+            continue
+        if all(np.size(a) <= most for a in wide.args if isinstance(a, np.ndarray)):
+            case = Case(op, c.number, wide)
+            if differentiable(case):
+                yield case
 
 
-def _function(op, sample):
-    """The op as a function of its floating operands alone, giving its floating results, and those
-    operands.
-    """
-    wide = as_float64(sample)
-    xs = tensors(wide)
-    floating = [i for i, x in enumerate(xs) if isinstance(x, wf.Tensor) and x.dtype.is_float]
-
-    def f(*given):
-        full = list(xs)
-        for i, g in zip(floating, given, strict=True):
-            full[i] = g
-        out = op(*full, **wide.attrs)
-        outs = tuple(o for o in (out if isinstance(out, tuple) else (out,)) if o.dtype.is_float)
-        return outs[0] if len(outs) == 1 else outs
-
-    return f, [xs[i] for i in floating]
-
-
-CASES = cases(_smooth)
-SMALL = [c for c in CASES if all(np.size(a) <= 24 for a in c.values[1].args)]
-
-
-@pytest.mark.parametrize(("op", "sample"), CASES)
-def test_gradient_agrees_with_numeric_differences(op, sample):
-    f, xs = _function(op, sample)
+def _first(case):
+    f, xs = function(case.op, tensors(case.sample), case.sample.attrs)
     assert wf.gradcheck(f, xs, eps=1e-6, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("op", "sample"), SMALL)
-def test_second_gradient_agrees_with_numeric_differences(op, sample):
-    f, xs = _function(op, sample)
+def _second(case):
+    f, xs = function(case.op, tensors(case.sample), case.sample.attrs)
 
-    def g(*given):
+    def pulled(*given):
         y, pullback = wf.vjp(f, *given)
-        ys = y if isinstance(y, tuple) else (y,)
-        seeds = [
-            wf.asarray(np.cos(np.arange(o.size, dtype=np.float64)).reshape(o.shape)) for o in ys
-        ]
-        return pullback(*seeds)
+        return pullback(*(wf.asarray(cotangent(o.shape, np.float64)) for o in as_tuple(y)))
 
-    assert wf.gradcheck(g, xs, eps=1e-6, rtol=1e-4, atol=1e-5)
+    assert wf.gradcheck(pulled, xs, eps=1e-6, rtol=1e-4, atol=1e-5)
 
 
-def test_differentiable_ops_are_covered():
-    covered = {c.values[0].name for c in CASES}
-    missing = {
-        op.name
-        for op in OPS.values()
-        if op.vjp is not None and op.samples is not None and op.name not in covered
-    }
-    assert not missing, missing
+DIFFERENTIABLE = pytest.mark.parametrize(
+    "op", [op for op in records() if op.vjp is not None], ids=lambda op: op.name
+)
+
+
+@DIFFERENTIABLE
+def test_gradient_agrees_with_numeric_differences(op):
+    assert each(_cases(op, MOST), _first), "no sample in float64 that is small and smooth"
+
+
+@DIFFERENTIABLE
+def test_second_gradient_agrees_with_numeric_differences(op):
+    each(_cases(op, FEW), _second)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import pickle
 import sys
 
-import numpy as np
 import pytest
 
 from tests.laws.child import Child, at
-from tests.laws.lab import all_good, each, everything, failed, same_bits
-from tests.laws.tails import TAILED, tail
+from tests.laws.lab import all_good, differences, each, everything, failed
+from tests.laws.tails import every_tail
 
 BASELINES = ("haswell", "x86-64")
 
@@ -28,9 +27,8 @@ def found():
         arrays[str(case)] = everything(case)
 
     each(all_good(), collect)
-    for name in TAILED:
-        at(f"tails of {name}")
-        arrays[f"tails of {name}"] = tail(name)
+    at("tails")
+    arrays |= every_tail()
     return arrays
 
 
@@ -50,12 +48,9 @@ def test_every_target_gives_the_same_bits(cpu, native, tmp_path):
     Child("tests.laws.test_targets", str(path), WEFT_CPU=cpu).output()
     other = pickle.loads(path.read_bytes())
     assert other.keys() == native.keys()
-    failures = []
-    for name, want in native.items():
-        try:
-            same_bits(other[name], want, f"at {cpu}")
-        except AssertionError as e:
-            failures.append(f"{name}\n    {e}")
+    failures = [
+        said for name, want in native.items() for said in differences(other[name], want, name)
+    ]
     failed(failures, len(native))
     print(f"\n{cpu}: {len(native)} samples, {sum(map(len, native.values()))} arrays")
 

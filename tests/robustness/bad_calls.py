@@ -54,7 +54,7 @@ def fine(error: BaseException, here: str) -> bool:
 
 def check(target: Target, count: int, place: Place) -> dict[str, Any]:
     """Make `count` bad calls; between them, see that nothing was left broken."""
-    rng = random.Random(f"weft {target.name}")
+    rng = random.Random(f"{os.environ.get('WEFT_SEED', '0')} {target.name}")
     outcomes: Counter[str] = Counter()
     failures: list[str] = []
     slowest = 0.0

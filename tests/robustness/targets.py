@@ -45,12 +45,17 @@ def _ours(f: Any) -> bool:
     return str(getattr(f, "__module__", "")).startswith("weft")
 
 
+#: what Python and NumPy call with arguments of their own, and errors of their own
+_PROTOCOLS = {
+    "__array__", "__deepcopy__", "__dlpack__", "__format__", "__init__", "__init_subclass__", "__int__",
+    "__subclasshook__",
+}  # fmt: skip
+
+
 def _is_own_method(name: str) -> bool:
     """Methods and operators that are not a function of the package under the same name."""
     method = getattr(wf.Tensor, name)
-    if not callable(method) or method is getattr(object, name, None) or name == "__init__":
-        return False
-    if name.startswith("__init_subclass") or name == "__subclasshook__":
+    if not callable(method) or method is getattr(object, name, None) or name in _PROTOCOLS:
         return False
     return (name.startswith("__") or name[0] != "_") and method is not getattr(wf, name, None)
 
@@ -106,13 +111,14 @@ def _pair(call: Any) -> Any:
 
 
 def _derived(f: Any) -> list[Any]:
-    """Calls of a function that takes tensors only."""
+    """Calls of a function that takes tensors only; of a reflected operator, with a number."""
+    reflected = f.__name__.startswith("__r") and f.__name__ not in ("__repr__", "__reduce__")
     required = [
         p for p in inspect.signature(f).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]  # fmt: skip
     return [
-        tuple(wf.tensor(a) for _ in required)
+        (wf.tensor(a), *(a.flat[0].item() if reflected else wf.tensor(a) for _ in required[1:]))
         for a in (
             np.float32([[0.5, 1.0, 0.25], [0.75, 0.125, 1.0]]),
             np.arange(1, 5),

@@ -10,7 +10,7 @@ import numpy as np
 from weft.autodiff.tape import Leaf, pull, zeros_for
 from weft.buffer import Buffer, Layout
 from weft.buffer.interchange import copy_from_numpy
-from weft.errors import GradError, ShapeError
+from weft.errors import DTypeError, GradError, ShapeError
 from weft.ops.define import Value, installed
 from weft.types import TensorType
 
@@ -58,6 +58,9 @@ def backward(
             hint="set requires_grad=True on inputs or parameters, and check that no_grad() is not "
             "active",
         )
+    if retain_graph.__class__ is not bool or create_graph.__class__ is not bool:
+        got = f"retain_graph={retain_graph!r}, create_graph={create_graph!r}"
+        raise DTypeError("backward()", expected="True or False", got=got)
     found = pull(
         [(y.note, start(y, g, "backward()"))],
         retain=retain_graph or create_graph,

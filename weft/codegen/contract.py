@@ -18,7 +18,7 @@ from weft.codegen.contract_index import (
     ranges_function,
     table_function,
 )
-from weft.codegen.contract_pack import Packing
+from weft.codegen.contract_pack import Packing, masked
 from weft.codegen.contract_slab import slab_function
 from weft.codegen.contract_task import Task, finish_function, shared_panels
 from weft.codegen.contract_tile import tile_function, tile_name, turning_tile_function
@@ -34,7 +34,7 @@ def lower(spec: ContractSpec) -> str:
         parts += [turning_tile_function(spec, rows) for rows, _ in spec.shapes]
     else:
         parts += [tile_function(spec, *shape) for shape in spec.shapes]
-    if modes - {"place", "turn"}:
+    if modes & {"any", "depth"} or (modes & {"near", "even"} and not masked(spec)):
         parts.append(p.any())
     for stride, mode in ((1, "near"), (2, "even")):
         if mode in modes:

@@ -265,7 +265,7 @@ class Packing:
             begin = self.element_at(t, arg("source", "ptr"), get(t, arg("depths", "ptr"), k))
             to = t.variable(t.at(arg("out", "ptr"), "i8", t.mul(k, self.panel_bytes)))
             with t.loop(0, whole, self.spec.panel) as j:
-                for v in range(self.spec.panel // self.lanes):
+                for v in range(self.spec.tile.widths[0]):
                     x = self.run(t, self.element_at(t, begin, t.add(j, v * self.lanes)))
                     t.store(x, t.at(to.get(), self.many, v), self.wide)
                 to.set(t.at(to.get(), "i8", arg("panel")))

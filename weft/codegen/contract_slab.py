@@ -40,8 +40,9 @@ def slab_function(spec: ContractSpec) -> Text:
     with down(t, n) as a:
         pad = t.sub(i64(0), _field(t, a, "pad"))
         low, high = t.variable(pad), t.variable(pad)
-        for label in ("p", "q"):
-            which, by = _field(t, a, label), _field(t, a, f"{label}_by")
+        with t.loop(0, 2) as q:  # the two labels of the axis
+            label = t.add(t.mul(a, len(AXIS)), t.add(t.mul(q, 2), AXIS.index("p")))
+            which, by = (get(t, arg("axes", "ptr"), t.add(label, i)) for i in range(2))
             with t.when(fits(t, i64(0), which)):
                 ends = [t.mul(by, get(t, arg(e, "ptr"), which)) for e in ("lows", "highs")]
                 increase(t, low, t.min(*ends))

@@ -132,24 +132,22 @@ class Task:
         rows = at(t, f.part("rows_c"), i.now)
         with walk(t, 0, self.width) as j:
             if spec.r == "place":
-                number, columns, r, r_step = self._place(which, i, j)
+                number, vectors, r, r_step = self._place(which, i, j)
             elif spec.r == "turn":
-                number, columns = which, i64(spec.lanes)
-                r = self.p.element_at(t, self.r, self.depth)
+                number, vectors, r = which, i64(1), self.p.element_at(t, self.r, self.depth)
                 r_step = at(t, f.part("cols_r"), j.now)
             else:
-                number, columns, r, r_step = self._packed(which, j)
-            j.step = t.min(columns, t.sub(self.width, j.now))
-            self._tile(number, columns, l, r, r_step, rows, i, j)
+                number, vectors, r, r_step = self._packed(which, j)
+            j.step = t.min(t.mul(vectors, spec.lanes), t.sub(self.width, j.now))
+            self._tile(number, vectors, l, r, r_step, rows, i, j)
 
     def _place(self, which: Value, i: Cursor, j: Cursor) -> tuple[Value, Value, Value, Value]:
-        """The tile's number, how many columns it has, and where r is read, with which stride: in
-        place, but for last columns that fill no vector.
+        """The tile's number, its vectors, and where r is read, with which stride: in place, but for
+        last columns that fill no vector.
         """
         t, f, spec = self.t, self.f, self.spec
-        left, widths = t.sub(self.width, j.now), [w for w in spec.tile.widths if w > 1]
-        sizes = tuple(w * spec.lanes // 2 for w in widths)
-        width, columns = _largest(t, left, sizes)
+        left, widths = t.sub(self.width, j.now), spec.tile.widths
+        width, vectors = _largest(t, div(t, left, i64(spec.lanes)), widths)
         whole = fits(t, i64(spec.lanes), left)
         place = self.p.element_at(t, self.r, t.add(self.col, j.now))
         place = t.at(place, "i8", t.mul(self.depth, f["r_depth"]))
@@ -158,27 +156,25 @@ class Task:
             call(t, "void", "pack_tail", packed, place, f["r_depth"], left, self.steps)
         number = t.add(t.mul(which, len(widths)), width)
         r_step = t.select(whole, f["r_depth"], i64(self.p.panel_bytes))
-        return number, columns, t.select(whole, place, packed), r_step
+        return number, vectors, t.select(whole, place, packed), r_step
 
     def _packed(self, which: Value, j: Cursor) -> tuple[Value, Value, Value, Value]:
         """The same for packed columns. See ContractSpec.shapes for the order of tiles."""
         t, spec = self.t, self.spec
-        left, tall = t.sub(self.width, j.now), equal(t, which, 0)
-        narrow, columns = i64(0), i64(spec.panel)
-        for n, width in enumerate(spec.tile.widths[1:], 1):
-            size = width * spec.lanes // 2
-            # of a half and a whole vector rather one after the other than two whole ones
-            enough = size * 3 // 2 if width > 1 and 1 in spec.tile.widths else size
-            few = both(t, fits(t, left, enough), tall)
-            narrow, columns = t.select(few, i64(n), narrow), t.select(few, i64(size), columns)
-        lower = t.select(tall, i64(0), i64(len(spec.tile.widths) - 1))
+        widths = spec.tile.widths
+        narrow, vectors = i64(0), i64(widths[0])
+        for n, width in enumerate(widths[1:], 1):
+            enough = fits(t, t.sub(self.width, j.now), width * spec.lanes)
+            enough = both(t, enough, equal(t, which, 0))
+            narrow = t.select(enough, i64(n), narrow)
+            vectors = t.select(enough, i64(width), vectors)
+        lower = t.select(equal(t, which, 0), i64(0), i64(len(widths) - 1))
         number = t.add(t.add(which, lower), narrow)
-        panel = t.at(self.packed, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
-        r = t.at(panel, self.p.one, rem(t, j.now, i64(spec.panel)))
-        return number, columns, r, i64(self.p.panel_bytes)
+        r = t.at(self.packed, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
+        return number, vectors, r, i64(self.p.panel_bytes)
 
     def _tile(
-        self, number: Value, columns: Value, l: Strided, r: Value, r_step: Value, rows: Value,
+        self, number: Value, vectors: Value, l: Strided, r: Value, r_step: Value, rows: Value,
         i: Cursor, j: Cursor,
     ) -> None:  # fmt: skip
         """Call a tile's code on the result itself, or on scratch memory and bring what is there to
@@ -189,8 +185,9 @@ class Task:
         c, c_row, direct = self.partial.get(), i64(p.panel_bytes), NO
         if p.acc is self.spec.dtype:
             first, last = get(t, cols, 0), get(t, cols, t.sub(j.step, 1))
-            near = equal(t, t.sub(last, first), t.sub(columns, 1))
-            direct = both(t, near, equal(t, j.step, columns), equal(t, f["c_flat"], 1))
+            whole = t.mul(vectors, self.spec.lanes)
+            near = equal(t, t.sub(last, first), t.sub(whole, 1))
+            direct = both(t, near, equal(t, j.step, whole), equal(t, f["c_flat"], 1))
             into = p.element_at(t, self.c, t.add(get(t, rows, 0), first))
             c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
         start = t.select(self.resumed, c, Value("ptr", "@zeros"))

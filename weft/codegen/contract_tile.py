@@ -18,22 +18,20 @@ from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
 
 
-def tile_name(rows: int, halves: int) -> str:
-    return f"tile{rows}x{halves}"
+def tile_name(rows: int, vectors: int) -> str:
+    return f"tile{rows}x{vectors}"
 
 
-def tile_function(spec: ContractSpec, rows: int, halves: int) -> Text:
+def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
     the products, to c. Strides in bytes.
     """
     l = {"l": "ptr noalias", "l_row": "i64", "l_step": "i64"}
     r = {"r": "ptr noalias", "r_step": "i64"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
-    t = function(tile_name(rows, halves), "void", steps="i64", **l, **r, **ends)
+    t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
     acc = accumulator(spec.dtype)
-    align, one = acc.itemsize, verbs.register(acc)
-    vectors, lanes = (halves // 2, spec.lanes) if halves > 1 else (1, spec.lanes // 2)
-    many = vector(one, lanes)
+    align, one, many = acc.itemsize, verbs.register(acc), vector(verbs.register(acc), spec.lanes)
 
     def down(name: str, row: Value | None = None) -> list[Value]:
         """The rows' addresses, in a chain, which takes one register."""
@@ -57,7 +55,7 @@ def tile_function(spec: ContractSpec, rows: int, halves: int) -> Text:
     sums = [phi(many, f"sum{n}", x) for n, x in enumerate(starts)]
     rs = [t.load(many, p, align) for p in across(r_at)]
     for i, row in enumerate(down("l", l_at)):
-        x = t.splat(t.load(one, row, align), lanes)
+        x = t.splat(t.load(one, row, align), spec.lanes)
         for n, y in enumerate(rs, i * vectors):
             t.emit(f"%sum{n}.next = {multiply_add(t, x, y, sums[n])}")
     t.emit(f"%l_at.next = getelementptr i8, {l_at}, {arg('l_step')}")
@@ -81,7 +79,7 @@ def turning_tile_function(spec: ContractSpec, rows: int) -> Text:
     """
     l = {"l": "ptr", "l_row": "i64", "l_step": "i64", "r": "ptr", "lanes": "ptr"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
-    t = function(tile_name(rows, 2), "void", steps="i64", **l, **ends)
+    t = function(tile_name(rows, 1), "void", steps="i64", **l, **ends)
     p = Packing(spec)
 
     def row(name: str, i: int) -> Value:

@@ -141,7 +141,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     rows, cols, depth, lanes = blocks.rows.block, blocks.cols.block, blocks.depth, spec.lanes
     heights, widths = spec.tile.heights, spec.tile.widths
     # blocks of depth but the last leave a result where it cannot be finished: one for each tile
-    tiles = (rows // heights[0] + 2 * len(heights)) * (cols // spec.panel + sum(widths))
+    tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
     return {
         "rows_l": 8 * (rows + lanes),

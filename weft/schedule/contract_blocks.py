@@ -28,6 +28,8 @@ SHARED = 16 << 20
 #: cycles for a vector and a step of depth: to pack columns that are neighbours, others, rows; to
 #: read columns where they are
 PACK_NEAR, PACK_APART, PACK_ROWS, READ = 2.5, 5.0, 16.0, 4.0
+#: the same, more, for columns that all tasks share: few of them, and so many that they are far
+SHARE_NEAR, SHARE_FAR = 2.0, 20.0
 #: cycles that a tile takes for one step of depth and a panel of columns beside its products
 PANEL_COST = 1.5
 #: cycles to copy an element with its padding
@@ -154,8 +156,7 @@ class _Estimate:
         self.p, self.spec, self.threads, self.cols, self.depth = p, spec, threads, cols, depth
         self.batch, self.k = p.batch.size, max(p.steps, 1)
         self.depth_blocks = -(-self.k // depth)
-        half = spec.lanes // 2 if 1 in spec.tile.widths else spec.lanes
-        self.vectors, self.panels = cols.pieces(half) * half / spec.lanes, cols.pieces(spec.panel)
+        self.vectors, self.panels = cols.pieces(spec.lanes), cols.pieces(spec.panel)
         self.cols_blocks = cols.blocks
         each = {"place": READ, "near": PACK_NEAR}.get(spec.r, PACK_APART)
         if p.r.windowed:
@@ -166,6 +167,8 @@ class _Estimate:
             self.pack += self.batch * self.cols_blocks * self.depth_blocks * copied * COPY
         room = self.batch * self.cols_blocks * up(cols.block, spec.panel) * self.k * spec.wide
         self.fits = room <= SHARED
+        far = SHARE_NEAR + (SHARE_FAR - SHARE_NEAR) * min(room / FAR, 1.0)
+        self.share = self.pack + self.batch * self.vectors * self.k * far
 
     def cycles(self, rows: Cut, shared: bool) -> float:
         """Until all is done."""
@@ -190,7 +193,7 @@ class _Estimate:
         if self.threads > 1:  # threads are not equally fast: the last task keeps the others waiting
             time = max(time, total / self.threads + 0.3 * each)
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
-        return time + late + (self.pack / self.threads + PHASE_COST if shared else 0.0)
+        return time + late + (self.share / self.threads + PHASE_COST if shared else 0.0)
 
     def _tiles(self, rows: int) -> int:
         """How many tiles high so many rows are."""

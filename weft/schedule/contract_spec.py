@@ -74,8 +74,8 @@ def param(name: str) -> int:
 
 @dataclass(frozen=True)
 class Tile:
-    """Shapes the result is cut in, in registers: `heights` rows by `widths` halves of vectors of
-    `vector` bytes, largest first.
+    """Shapes the result is cut in, in registers: `heights` rows by `widths` vectors of `vector`
+    bytes, largest first.
     """
 
     vector: int
@@ -86,18 +86,18 @@ class Tile:
 #: By vector bytes: 32 registers of 512 bits; 16 of 256; 16 of 128, where fma is a call. Any number
 #: of rows is made of heights that are as fast as the tallest, an odd row aside.
 SQUARE = {
-    64: Tile(64, (14, 6, 2, 1), (4, 2, 1)),
-    32: Tile(32, (6, 2, 1), (4, 2)),
-    16: Tile(16, (2, 1), (2,)),
+    64: Tile(64, (14, 6, 2, 1), (2, 1)),
+    32: Tile(32, (6, 2, 1), (2, 1)),
+    16: Tile(16, (2, 1), (1,)),
 }
 #: For few rows, where r is read once: long rows suit the memory.
 WIDE = {
-    64: Tile(64, (4, 2, 1), (12, 2)),
-    32: Tile(32, (4, 2, 1), (6, 2)),
-    16: Tile(16, (2, 1), (2,)),
+    64: Tile(64, (4, 2, 1), (6, 1)),
+    32: Tile(32, (4, 2, 1), (3, 1)),
+    16: Tile(16, (2, 1), (1,)),
 }
 #: For few rows, where columns of r are dense along the sum.
-TURN = {vector: Tile(vector, (4, 2, 1), (2,)) for vector in (64, 32, 16)}
+TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}
 
 
 def accumulator(dtype: DType) -> DType:
@@ -140,7 +140,7 @@ class ContractSpec:
     @property
     def panel(self) -> int:
         """Columns that are packed side by side."""
-        return self.lanes * self.tile.widths[0] // 2
+        return self.lanes * self.tile.widths[0]
 
     @property
     def l_panel(self) -> int:
@@ -149,12 +149,12 @@ class ContractSpec:
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """The tiles there is code for. In place, all of whole vectors. From packed columns only the
-        tallest comes narrow: what the others compute beside the last columns is thrown away.
+        """The tiles there is code for. From packed columns only the tallest comes narrow: what the
+        others compute beside the last columns is thrown away.
         """
         heights, widths = self.tile.heights, self.tile.widths
         if self.r in ("place", "turn"):
-            return tuple((h, w) for h in heights for w in widths if w > 1)
+            return tuple((h, w) for h in heights for w in widths)
         return (*((heights[0], w) for w in widths), *((h, widths[0]) for h in heights[1:]))
 
     def key(self) -> str:

@@ -53,7 +53,7 @@ def integer(x: Any, place: str) -> int:
     try:
         return operator.index(x)
     except TypeError:
-        raise DTypeError(place, expected="an integer", got=_shown(x)) from None
+        raise ShapeError(place, expected="an integer", got=_shown(x)) from None
 
 
 def number(

@@ -13,7 +13,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, installed
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import integer, sizes, value, word
+from weft.tensor.arguments import flag, integer, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
@@ -61,7 +61,7 @@ def _constant(
             ops.full.plans[int, shape, dtype] = plan
     else:
         out = installed.launch(plan, number)
-    return finished(out, requires_grad) if requires_grad else out
+    return out if requires_grad is False else finished(out, requires_grad)
 
 
 def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -249,7 +249,7 @@ def linspace(
     """
     a, b = (float(_number(x, "linspace")) for x in (start, stop))
     size = integer(num, "linspace")
-    return ops.linspace(a, b, size=size, endpoint=bool(endpoint), dtype=_dtype(dtype))
+    return ops.linspace(a, b, size=size, endpoint=flag(endpoint, "linspace"), dtype=_dtype(dtype))
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None) -> Any:

@@ -12,6 +12,7 @@ from weft.buffer.interchange import SMALL, adopt, copy_from_numpy, share_numpy
 from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops.define import Value, installed
 from weft.ops.elementwise import astype, copy as copied
+from weft.tensor.arguments import flag
 from weft.types import DType, as_dtype
 from weft.types.dtype import float32, int64
 
@@ -45,6 +46,8 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
     True
     """
     wanted = None if dtype is None else as_dtype(dtype)
+    if copy is not None:
+        flag(copy, "asarray")
     if isinstance(obj, Value):
         if wanted is None or wanted is obj.type.dtype:
             return copied(obj) if copy else obj
@@ -81,7 +84,8 @@ _DEFAULTS = {"f": float32, "i": int64}
 
 
 def finished(x: Any, requires_grad: bool) -> Any:
-    if requires_grad:
+    """A new tensor, made one that gradients are wanted for if that was asked."""
+    if flag(requires_grad, "requires_grad"):
         x.requires_grad = True
     return x
 

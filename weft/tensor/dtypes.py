@@ -11,6 +11,7 @@ import numpy as np
 from weft.errors import DTypeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
+from weft.tensor.arguments import flag
 from weft.types import DType, as_dtype, result_dtype
 from weft.types.promotion import promote
 
@@ -40,7 +41,7 @@ def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
     except (KeyError, AttributeError, TypeError, ValueError):
         v, d = x if isinstance(x, Value) else installed.lift(x), as_dtype(dtype)
         if v.type.dtype is d:
-            return ew.copy(v) if copy else v
+            return ew.copy(v) if flag(copy, "astype") else v
         return ew.astype(v, dtype=d)
     return installed.launch(plan, x)
 

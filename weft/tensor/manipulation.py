@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.buffer import Buffer
-from weft.errors import DTypeError, ShapeError
+from weft.errors import AllocationError, DTypeError, ShapeError
 from weft.ops import joining as ops, padding
 from weft.ops.define import Op, Value, installed
 from weft.ops.elementwise import astype, not_equal, subtract
@@ -236,10 +236,18 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
             "repeat", expected=f"one count of 0 or more, or {shape[a]} of them", got=str(repeats)
         )
     if len(counts) > 1:
-        return take(v, value(np.repeat(np.arange(shape[a]), counts)), axis=a)
+        return take(v, value(_repeated(shape[a], counts)), axis=a)
     out = reshape(v, shape=(*shape[: a + 1], 1, *shape[a + 1 :]))
     out = broadcast_to(out, shape=(*shape[: a + 1], counts[0], *shape[a + 1 :]))
     return reshape(out, shape=(*shape[:a], shape[a] * counts[0], *shape[a + 1 :]))
+
+
+def _repeated(n: int, counts: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    try:
+        return np.repeat(np.arange(n), counts)
+    except (MemoryError, ValueError, OverflowError):
+        got = f"{sum(counts):,} of them"
+        raise AllocationError("repeat", expected="fewer elements", got=got) from None
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

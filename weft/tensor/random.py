@@ -18,6 +18,7 @@ from weft.ops.indexing import take
 from weft.ops.random_bits import counters
 from weft.ops.sorting import argsort
 from weft.tensor.arguments import integer, sizes, value
+from weft.tensor.data import finished
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64, uint64
 
@@ -149,9 +150,7 @@ def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     out: Any = _again(ops.uniform, shape, dtype)
     if out is None:
         out = _first(ops.uniform, shape, "rand", dtype)
-    if requires_grad:
-        out.requires_grad = True
-    return out
+    return out if requires_grad is False else finished(out, requires_grad)
 
 
 def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -164,9 +163,7 @@ def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     out: Any = _again(ops.normal, shape, dtype)
     if out is None:
         out = _first(ops.normal, shape, "randn", dtype)
-    if requires_grad:
-        out.requires_grad = True
-    return out
+    return out if requires_grad is False else finished(out, requires_grad)
 
 
 def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None) -> Any:

@@ -12,7 +12,7 @@ from weft.errors import ShapeError
 from weft.ops import movement as ops
 from weft.ops.define import Value, installed
 from weft.ops.elementwise import copy as copied
-from weft.tensor.arguments import remember, sizes, value
+from weft.tensor.arguments import flag, remember, sizes, value
 from weft.types import broadcast_shapes, normalize_axes, normalize_axis
 
 #: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
@@ -40,7 +40,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
         return installed.launch(plan, x)
     v = value(x)
     out = _reshape(v, shape, shape)
-    if copy:
+    if flag(copy, "reshape"):
         return copied(out)
     if isinstance(v.data, Buffer) and ops.reshape.view(v.data.layout, shape=out.type.shape) is None:  # type: ignore[misc]
         raise ShapeError(

@@ -28,6 +28,7 @@ from weft.errors import (
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
+from weft.tensor.arguments import flag
 from weft.tensor.operators import binary, dividing
 from weft.types import DType, as_dtype
 
@@ -107,6 +108,7 @@ class Tensor(Value):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        flag(wanted, "requires_grad")
         if not wanted:
             self.note = self.leaf = None
         elif self.note is None:
@@ -195,7 +197,7 @@ class Tensor(Value):
 
     def to(self, target: Any) -> Tensor:
         """On another device ("cpu") or as another dtype."""
-        if target == "cpu":
+        if isinstance(target, str) and target == "cpu":
             return self
         if isinstance(target, str) and target.split(":")[0] in ("cuda", "gpu", "mps", "xpu", "tpu"):
             raise DeviceError(

@@ -292,7 +292,7 @@ def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     if dtype is None:
         try:
             plan = softmax_op.plans[input.data.layout, dim]
-        except (KeyError, AttributeError, TypeError):
+        except (KeyError, AttributeError, TypeError, ValueError):
             return _along(softmax_op, input, dim)
         return installed.launch(plan, input)
     return _along(softmax_op, astype(input, dtype, copy=False), dim)
@@ -308,7 +308,7 @@ def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     if dtype is None:
         try:
             plan = log_softmax_op.plans[input.data.layout, dim]
-        except (KeyError, AttributeError, TypeError):
+        except (KeyError, AttributeError, TypeError, ValueError):
             return _along(log_softmax_op, input, dim)
         return installed.launch(plan, input)
     return _along(log_softmax_op, astype(input, dtype, copy=False), dim)

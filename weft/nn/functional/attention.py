@@ -74,7 +74,7 @@ def _mask(mask: Any, q: Any) -> Any:
 def _shared(x: Any, q: Any) -> Any:
     """Heads of keys or values repeated for the groups of queries that share them."""
     have, want = x.type.shape[-3], q.type.shape[-3]
-    if want % have:
+    if not have or want % have:
         raise ShapeError(
             "scaled_dot_product_attention",
             expected=f"a number of heads that divides {want}",

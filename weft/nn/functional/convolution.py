@@ -171,7 +171,7 @@ def _conv(
         per_axis(place, "dilation", dilation, spatial, 1),
     )
     (count,) = per_axis(place, "groups", groups, 1, 1)
-    if padding == "same":
+    if isinstance(padding, str) and padding == "same":
         if any(s != 1 for s in steps):
             raise ShapeError(place, expected="stride 1 with padding 'same'", got=str(stride))
         whole = [d * (k - 1) for d, k in zip(apart, w.type.shape[2:], strict=True)]  # type: ignore[operator]
@@ -179,7 +179,7 @@ def _conv(
         if any(n % 2 for n in whole):  # the odd zero goes behind
             behind = tuple((0, n % 2) for n in whole)
             x = pad_op(x, 0, widths=((0, 0), (0, 0), *behind))
-    elif padding == "valid":
+    elif isinstance(padding, str) and padding == "valid":
         zeros = (0,) * spatial
     elif isinstance(padding, str):
         raise ShapeError(place, expected="padding 'same', 'valid' or integers", got=repr(padding))

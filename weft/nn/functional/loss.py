@@ -15,17 +15,11 @@ from weft.ops.movement import permute_dims, reshape
 from weft.ops.normalization import log_softmax
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
-from weft.tensor.arguments import flag, floating, number, value
+from weft.tensor.arguments import flag, floating, number, value, word
 
 
 def _how(place: str, reduction: Any, *more: str) -> str:
-    if reduction not in (*ops.REDUCTIONS, *more):
-        raise ShapeError(
-            place,
-            expected=f"a reduction of {', '.join((*ops.REDUCTIONS, *more))}",
-            got=repr(reduction),
-        )
-    return reduction
+    return word(reduction, place, (*ops.REDUCTIONS, *more))
 
 
 def _same(place: str, input: Any, target: Any) -> tuple[Value, Value]:

@@ -182,7 +182,7 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
     axes = (normalize_axis(dim, x.type.ndim, "normalize"),)
     w = widened(x)
     if p == 2:  # the floor under the root, where its gradient is finite
-        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), eps**2))
+        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), eps * eps))
     elif p == math.inf:
         size = maximum(largest(absolute(w), axes=axes, keepdims=True), eps)
     elif p == 1:
@@ -211,7 +211,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                 "cosine_similarity", expected=f"axis {dim} in both", got=f"{a.type} and {b.type}"
             )
         squares = total(v * v, axes=(own,), keepdims=False)
-        return sqrt(maximum(squares, floor**2))
+        return sqrt(maximum(squares, floor * floor))
 
     out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
     return narrowed(out, x1 if isinstance(x1, Value) else a)

@@ -298,6 +298,8 @@ def _targets(place: str, spatial: int, input: Any, output_size: Any) -> tuple[Va
         raise ShapeError(
             place, expected=f"output_size: an integer or {spatial}", got=repr(output_size)
         )
+    if 0 in shape:
+        raise ShapeError(place, expected="at least one element to pool", got=str(x.type))
     filled = tuple(n if m is None else m for n, m in zip(shape, given, strict=True))
     return x, shape, per_axis(place, "output_size", filled, spatial, 1)
 
@@ -320,12 +322,15 @@ def _uneven(n: int, m: int) -> tuple[Any, Any]:
     """Window i of m over n elements is [i n / m, (i + 1) n / m), its ends rounded outwards: places,
     and which are in it.
     """
-    if m * 64 > 2**40:
-        raise AllocationError("adaptive pooling", expected="fewer windows", got=f"{m:,} of them")
-    first = np.arange(m) * n // m
-    last = -(-(np.arange(m) + 1) * n // m)
-    places = first[:, None] + np.arange((last - first).max())
-    return np.minimum(places, n - 1), places < last[:, None]
+    try:
+        first = np.arange(m) * n // m
+        last = -(-(np.arange(m) + 1) * n // m)
+        places = first[:, None] + np.arange((last - first).max())
+        return np.minimum(places, n - 1), places < last[:, None]
+    except (MemoryError, ValueError):
+        raise AllocationError(
+            "adaptive pooling", expected="fewer windows", got=f"{m:,} of them"
+        ) from None
 
 
 def _uneven_means(x: Value, axis: int, n: int, m: int) -> Value:
