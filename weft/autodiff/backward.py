@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,8 @@ from weft.types import TensorType
 
 def constant(value: float, type_: TensorType) -> Value:
     """A tensor of one number everywhere; one element in memory."""
-    return installed.tensor(_constant(value, type_))
-
-
-@lru_cache(maxsize=256)
-def _constant(value: float, type_: TensorType) -> Buffer:
     one = copy_from_numpy(np.asarray(value, type_.dtype.np))
-    return Buffer(Layout(type_, (0,) * len(type_.shape)), one.address, one.owner)
+    return installed.tensor(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
 
 
 zeros_for.append(lambda type_: constant(0.0, type_))

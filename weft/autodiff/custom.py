@@ -64,7 +64,14 @@ class custom_vjp:
         if self._forward is None or not recording.get() or all(x.note is None for x in tensors):
             return self.f(*args)
         with no_grad():
-            out, kept = self._forward(*args)
+            pair = self._forward(*_frozen(args))
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise GradError(
+                self.f.__name__,
+                expected="a result and what to keep, from forward",
+                got=type(pair).__name__,
+            )
+        out, kept = pair
         outs = _results(self.f.__name__, out)
         fresh = tuple(installed.tensor(o.data) for o in outs)
         op = Op(
@@ -83,7 +90,25 @@ class custom_vjp:
                 got=str(len(cotangents)),
                 hint="give one per argument, None for those without",
             )
+        for n, (c, x) in enumerate(zip(cotangents, xs, strict=True)):
+            if c is not None and isinstance(x, Value):
+                found = c.type if isinstance(c, Value) else type(c).__name__
+                if found is not x.type:
+                    raise GradError(
+                        f"{self.f.__name__}, cotangent {n}", expected=str(x.type), got=str(found)
+                    )
         return cotangents
+
+
+def _frozen(x: Any) -> Any:
+    """The same arguments in cells of their own, so that what is assigned later is not seen."""
+    if isinstance(x, Value):
+        return installed.tensor(x.data, x.note)
+    if type(x) in (tuple, list):
+        return type(x)(_frozen(v) for v in x)
+    if type(x) is dict:
+        return {k: _frozen(v) for k, v in x.items()}
+    return x
 
 
 def _no_infer(*types: Any, **attrs: Any) -> Any:
@@ -91,7 +116,8 @@ def _no_infer(*types: Any, **attrs: Any) -> Any:
 
 
 def checkpoint(f: Fn) -> Fn:
-    """`f`, keeping none of its intermediate values: backward runs it again.
+    """`f`, keeping none of its intermediate values: backward runs it again, on the same arguments
+    and the same random numbers. What else it reads must not have changed by then.
 
     >>> import weft as wf
     >>> x = wf.tensor([0.5], requires_grad=True)
@@ -105,8 +131,11 @@ def checkpoint(f: Fn) -> Fn:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not recording.get():
             return f(*args, **kwargs)
+        given, named = _frozen(args), _frozen(kwargs)
+        get_random, set_random = installed.random_state
+        random = get_random()
         since = next_serial[0]()
-        out = f(*args, **kwargs)
+        out = f(*_frozen(given), **_frozen(named))
         outs = _results("checkpoint", out)
         frontier = _frontier([o.note for o in outs], since)
         if not frontier:
@@ -114,8 +143,13 @@ def checkpoint(f: Fn) -> Fn:
         fresh = tuple(installed.tensor(o.data) for o in outs)
 
         def again(g: Any, y: Any, *_: Any) -> tuple[Any, ...]:
-            with enable_grad():
-                redone = _results("checkpoint", f(*args, **kwargs))
+            now = get_random()
+            set_random(random)
+            try:
+                with enable_grad():
+                    redone = _results("checkpoint", f(*_frozen(given), **_frozen(named)))
+            finally:
+                set_random(now)
             gs = g if isinstance(g, tuple) else (g,)
             differentiable = recording.get()
             found = pull(

@@ -38,6 +38,9 @@ class _Recording:
 
     wanted: bool
 
+    def __new__(cls, f: Any = None) -> Any:
+        return super().__new__(cls) if f is None else cls()(f)  # `@no_grad` as well as `@no_grad()`
+
     def __init__(self) -> None:
         self._tokens: list[Token[bool]] = []
 

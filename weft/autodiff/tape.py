@@ -135,7 +135,8 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
             f"backward through {call.op.name}",
             expected="values saved by the forward pass",
             got="a graph that was already used",
-            hint="pass retain_graph=True to the first backward() to go through it again",
+            hint="pass retain_graph=True to the first backward() to go through it again; if this is a "
+            "training loop, update parameters inside wf.no_grad()",
         )
     tensor = installed.tensor
     xs = [
@@ -201,7 +202,8 @@ def pull(
                 n.saved = n.output = None
                 n.parents = (None,) * len(n.parents)
             del g, cotangents
-    return found
+    # cells of their own: a result may be given another value without another one seeing it
+    return {n: installed.tensor(v.data, v.note) for n, v in found.items()}
 
 
 def _note(target: Any) -> Any:

@@ -42,6 +42,11 @@ def _tracked(x: Any, place: str) -> Value:
     return out  # type: ignore[no-any-return]
 
 
+def _cell(x: Value) -> Value:
+    """The same value in a tensor that is nobody else's: what is assigned to one doesn't reach the other."""
+    return installed.tensor(x.data, x.note)
+
+
 def _reaches_outside(roots: Sequence[Any], own: set[Any]) -> bool:
     """Whether results depend on noted values other than our own: then the gradient must be
     differentiable too.
@@ -113,7 +118,7 @@ def sequence(xs: Any, place: str) -> list[Any]:
 def _results(y: Any, place: str) -> tuple[Value, ...]:
     ys = y if isinstance(y, tuple) else (y,)
     if all(isinstance(o, Value) for o in ys):
-        return ys
+        return tuple(_cell(o) for o in ys)
     got = ", ".join(type(o).__name__ for o in ys)
     raise DTypeError(place, expected="a function that returns tensors", got=got)
 
@@ -129,25 +134,23 @@ def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         nums = _positions(argnums, len(args), "grad")
-        traced = list(args)
-        for n in nums:
-            traced[n] = _tracked(args[n], "grad")
+        xs = {n: _tracked(args[n], "grad") for n in nums}
         with enable_grad():
-            y = f(*traced, **kwargs)
+            y = f(*(_cell(xs[n]) if n in xs else a for n, a in enumerate(args)), **kwargs)
         if not isinstance(y, Value):
             raise DTypeError(
                 "grad", expected="a function that returns one tensor", got=type(y).__name__
             )
-        xs = [traced[n] for n in nums]
-        gs = _sweep([y], [start(y, None, "grad")], xs)
-        return _value(y, xs), gs[0] if isinstance(argnums, int) else tuple(gs)
+        y = _cell(y)
+        gs = _sweep([y], [start(y, None, "grad")], [xs[n] for n in nums])
+        return _value(y, list(xs.values())), gs[0] if isinstance(argnums, int) else tuple(gs)
 
     return run
 
 
 def _value(y: Value, xs: Sequence[Value]) -> Value:
     """The function's value, noted only if it depends on something outside."""
-    return y if _reaches_outside([y.note], {x.note for x in xs}) else installed.tensor(y.data)
+    return _cell(y) if _reaches_outside([y.note], {x.note for x in xs}) else installed.tensor(y.data)
 
 
 def grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
@@ -172,7 +175,7 @@ def vjp(f: Fn, *xs: Any) -> tuple[Any, Callable[..., tuple[Value, ...]]]:
     function(f, "vjp")
     traced = [_tracked(x, "vjp") for x in xs]
     with enable_grad():
-        y = f(*traced)
+        y = f(*map(_cell, traced))
     ys = _results(y, "vjp")
 
     def pullback(*cts: Any) -> tuple[Value, ...]:
@@ -211,7 +214,7 @@ def jvp(f: Fn, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[Any, Any]:
     traced = [_tracked(x, "jvp") for x in xs]
     tangents = [start(x, t, "jvp") for x, t in zip(traced, ts, strict=True)]
     with enable_grad():
-        y = f(*traced)
+        y = f(*map(_cell, traced))
         ys = _results(y, "jvp")
         dummies = [_tracked(_zeros(o), "jvp") for o in ys]
         pulled = _sweep(ys, dummies, traced, create_graph=True)
@@ -241,11 +244,12 @@ def jacobian(f: Fn, argnums: int = 0) -> Fn:
         n = _positions(argnums, len(args), "jacobian")[0]
         x = _tracked(args[n], "jacobian")
         with enable_grad():
-            y = f(*args[:n], x, *args[n + 1 :])
+            y = f(*args[:n], _cell(x), *args[n + 1 :])
         if not isinstance(y, Value):
             raise DTypeError(
                 "jacobian", expected="a function that returns one tensor", got=type(y).__name__
             )
+        y = _cell(y)
         outside = _reaches_outside([y.note], {x.note})
         rows: list[Value] = []
         for i in range(y.type.size):

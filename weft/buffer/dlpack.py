@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.buffer.buffer import Buffer
-from weft.buffer.interchange import to_numpy
+from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.buffer.layout import Layout, dense_strides
 from weft.errors import DeviceError, DTypeError, ShapeError
 from weft.types import DTYPES, TensorType
@@ -119,6 +119,9 @@ def to_dlpack(buffer: Buffer, **kwargs: Any) -> Any:
     """A capsule on the memory of a buffer. NumPy makes it; bfloat16, which it doesn't know, as the
     bits and renamed.
     """
+    shape, strides = buffer.layout.type.sizes, buffer.layout.strides
+    if any(n > 1 and s <= 0 for n, s in zip(shape, strides, strict=True)):
+        buffer = copy_from_numpy(to_numpy(buffer))  # consumers take no axes that stand still or run back
     seen = to_numpy(buffer, writable=True)
     if buffer.layout.type.dtype is not bfloat16:
         return seen.__dlpack__(**kwargs)

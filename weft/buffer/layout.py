@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from weft.types import TensorType
+from weft.types import TensorType, interning
 
 Strides = tuple[int, ...]
 Key = tuple[TensorType, Strides]
@@ -42,7 +42,8 @@ class Layout:
             found = super().__new__(cls)
             found.type, found.strides = key
             found.is_dense = wanted == dense
-            found = cls._known.setdefault(key, found)
+            with interning.lock:
+                found = cls._known.setdefault(key, found)
         return found
 
     @staticmethod

@@ -190,6 +190,8 @@ class Task:
             direct = both(t, near, equal(t, j.step, whole), equal(t, f["c_flat"], 1))
             into = p.element_at(t, self.c, t.add(get(t, rows, 0), first))
             c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
+        with t.when(direct):
+            self._foresee(t.at(c, "i8", self.p.panel_bytes), c_row, i.step)
         start = t.select(self.resumed, c, Value("ptr", "@zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))
         tile = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
@@ -200,6 +202,16 @@ class Task:
                 call(t, "void", "finish", c, self.c, i.step, j.step, rows, cols)
             with t.when(t.lt(i64(1), f["depth_blocks"])):
                 self.partial.set(t.at(c, "i8", self.spec.tile.heights[0] * p.panel_bytes))
+
+    def _foresee(self, c: Value, c_row: Value, rows: Value) -> None:
+        """Bring the result's next tile near while this one is computed."""
+        t, name = self.t, "llvm.prefetch.p0"
+        t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
+        with t.loop(0, rows) as row:
+            here = t.at(c, "i8", t.mul(row, c_row))
+            for v in range(self.spec.tile.widths[0]):
+                p = t.at(here, "i8", v * self.spec.tile.vector)
+                t.emit(f"call void @{name}({p}, i32 1, i32 3, i32 1)")
 
 
 def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tuple[Value, Value]:

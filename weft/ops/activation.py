@@ -189,7 +189,9 @@ tanhshrink = real(
 )
 softshrink = real(
     "softshrink",
-    lambda a, lambd: s.select(a > lambd, a - lambd, s.select(a < -lambd, a + lambd, a.like(0.0))),
+    lambda a, lambd: s.select(
+        (a >= -lambd) & (a <= lambd), a.like(0.0), s.select(a > lambd, a - lambd, a + lambd)
+    ),
     lambda g, y, a, lambd: where(less(absolute(a), lambd), 0.0, g),
     lambda g, y, a, lambd: g * -sign(y),
     reference=lambda a, lambd: np.sign(a) * np.maximum(np.abs(a) - lambd, 0),
@@ -218,7 +220,9 @@ softplus_scaled = real(
     "softplus_scaled",
     lambda a, beta, bound: s.select(a * beta > bound, a, m.softplus(a * beta) / beta),
     lambda g, y, a, beta, bound: where(a * beta > bound, g, g * sigmoid(a * beta)),
-    None,
+    lambda g, y, a, beta, bound: where(
+        a * beta > bound, 0.0, g * (a * sigmoid(a * beta) - y) / beta
+    ),
     None,
     reference=lambda a, beta, bound: np.where(
         a * beta > bound, a, np.logaddexp(a * beta, 0) / beta

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from weft.types import TensorType
 from weft.types.dtype import float32
 
 Formula = Callable[..., Any]
+
+_naming = threading.RLock()  # two threads may come to a formula first at once
 
 
 class Cotangent:
@@ -29,7 +32,8 @@ class Cotangent:
     def _first(self, g: Value, y: Value, *xs: Any) -> Value:
         nodes, self.used = self._read()
         if len(nodes) > 1 and all(n.op.scalar is not None or not n.inputs for n in nodes):  # type: ignore[attr-defined]
-            self.op = OPS.get(self.name) or self.composite(self.name)(self._body)
+            with _naming:
+                self.op = OPS.get(self.name) or self.composite(self.name)(self._body)
             self.run = self._fused
         else:
             self.run = self.formula

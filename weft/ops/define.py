@@ -100,6 +100,7 @@ class _Installed:
     launch: Callable[..., Any]  # (plan, *operands) -> Tensor, the native call
     tensor: type[Value] = Value
     lift: Callable[[Any], Value]
+    random_state: tuple[Callable[[], Any], Callable[[Any], None]]  # how to read and set it
     note: Callable[[Call, tuple[Any, ...], tuple[Value, ...]], None]
 
 
@@ -155,9 +156,8 @@ OPS: dict[str, Op] = {}
 
 def register(op: Op) -> Op:
     """Note the record under its name; a name is said once."""
-    if op.name in OPS:
+    if OPS.setdefault(op.name, op) is not op:
         raise ValueError(f"op {op.name!r} is defined twice")
-    OPS[op.name] = op
     return op
 
 

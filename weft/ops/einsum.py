@@ -42,7 +42,7 @@ def einsum(equation: str, *operands: Value) -> Value:
         terms = [_pair(a, b, out if not rest else None, needed), *rest]
     x, names = _drop(terms[0], set(out))
     order = tuple(names.index(n) for n in out)
-    return x if order == tuple(range(len(order))) else permute_dims(x, axes=order)
+    return permute_dims(x, axes=order)
 
 
 def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[Labels], Labels]:

@@ -66,11 +66,16 @@ remainder = elementwise(
     lambda g, y, a, b: -g * floor_divide(a, b),
     spans=((-9, 9), (1, 4)),
 )
+def _zero_to_positive(a: Any, b: Any) -> Value:
+    out: Value = logical_and(equal(a, 0.0), greater_equal(b, 0.0))
+    return out
+
+
 pow: Op = elementwise(
     "pow",
     lambda a, b: m.pow(a, b) if a.dtype.is_float else m.integer_pow(a, b),
-    lambda g, y, a, b: g * b * pow(a, b - 1.0),
-    lambda g, y, a, b: g * where(equal(y, 0.0), 0.0, y * log(a)),
+    lambda g, y, a, b: g * where(equal(b, 0.0), 0.0, b * pow(a, b - 1.0)),
+    lambda g, y, a, b: g * where(_zero_to_positive(a, b), 0.0, y * log(a)),
     onnx="Pow",
     spans=((0.5, 3), (0, 3)),
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.errors import DTypeError, ShapeError
 from weft.ops.define import Value
-from weft.ops.elementwise import exp, isfinite, log, rsqrt, where
+from weft.ops.elementwise import equal, exp, isfinite, log, rsqrt, where
 from weft.ops.makers import composite, like
 from weft.ops.movement import reshape
 from weft.ops.reduction import (
@@ -147,13 +147,16 @@ def _logsumexp_grad_samples() -> Iterator[Sample]:
     for axes, kept in [((1,), (3, 17)), ((2,), (3, 4)), ((0, 2), (4,))]:
         y = array(kept, float32, (3.0, 9.0))
         yield Sample((array(kept, float32, seed=1), y, array((3, 4, 17), float32)), {"axes": axes})
+    y = array((3,), float32, (3.0, 9.0))
+    yield Sample((array((3,), float32, seed=1), y, array((3, 5), float32)), {"axes": (1,)})
 
 
 @composite("logsumexp_grad", samples=_logsumexp_grad_samples)
 def logsumexp_grad(g: Value, y: Value, x: Value, *, axes: Axes) -> Value:
     """The cotangent of logsumexp: g * exp(x - y), with g and y spread over the axes again."""
     v, w = widened(restore(g, x, axes)), widened(restore(y, x, axes))
-    return narrowed(v * exp(widened(x) - where(isfinite(w), w, 0.0)), x)
+    share = where(equal(w, -math.inf), 0.0, w)  # of nothing but -inf, no element has a share
+    return narrowed(v * exp(widened(x) - share), x)
 
 
 @composite(

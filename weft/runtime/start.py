@@ -69,7 +69,7 @@ def set_num_threads(n: int) -> None:
     >>> wf.set_num_threads(n)
     """
     engine().pool.resize(n)
-    for op in OPS.values():
+    for op in list(OPS.values()):
         op.plans.clear()  # work is split anew
     eager.known.clear()
 

@@ -15,6 +15,8 @@ from weft.schedule.contract_spec import ContractSpec
 TASK = 1 << 28
 #: products of a batch element that are not worth cutting for one thread
 ALONE = 1 << 19
+#: rows or columns that are cut even so, for the size of their tables
+LONG = 1 << 14
 #: a sum of no more steps is not cut for its length; longer ones into blocks of no more than DEPTH
 WHOLE_DEPTH, DEPTH = 768, 512
 #: bytes of packed columns that a task works on at a time: half a second-level cache, or more where
@@ -35,7 +37,7 @@ PANEL_COST = 1.5
 #: cycles to copy an element with its padding
 COPY = 0.15
 #: cycles of a task, of a tile beside its products, of one more phase
-TASK_COST, TILE_COST, PHASE_COST = 1500.0, 150.0, 8000.0
+TASK_COST, TILE_COST, PHASE_COST = 1500.0, 200.0, 8000.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
     """The cheapest blocks for so many threads."""
     rows, cols = (Cut(g.size, g.size, g.size) for g in (p.rows, p.cols))
     best = Blocks(rows, cols, _depth(p, spec, cols.block))
-    if threads == 1 and rows.size * cols.size * p.steps <= ALONE:
+    little = rows.size * cols.size * p.steps <= ALONE and max(rows.size, cols.size) <= LONG
+    if threads == 1 and little:
         return best
     least = float("inf")
     packs = spec.r not in ("place", "turn")

@@ -7,6 +7,7 @@ threads, whatever the shape is cut into.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -226,3 +227,11 @@ def permutation(x: Any) -> Any:
             return take(v, order, axis=0)
     n = integer(x, "permutation")
     return argsort(_drawn(ops.random_bits, (n,), uint64), descending=False)
+
+
+installed.random_state = (get_rng_state, set_rng_state)
+os.register_at_fork(
+    before=_generator.lock.acquire,
+    after_in_parent=_generator.lock.release,
+    after_in_child=_generator.lock.release,
+)

@@ -216,7 +216,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Any, ...]:
     """
     vs = [value(x) for x in xs]
     shape = broadcast_shapes(*(v.type.shape for v in vs), place="broadcast_arrays")
-    return tuple(v if v.type.shape == shape else ops.broadcast_to(v, shape=shape) for v in vs)
+    return tuple(ops.broadcast_to(v, shape=shape) for v in vs)
 
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft.autodiff.backward import backward
+from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.buffer.dlpack import to_dlpack
@@ -27,6 +28,7 @@ from weft.errors import (
 )
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
+from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
 from weft.tensor.operators import binary, dividing
@@ -214,18 +216,14 @@ class Tensor(Value):
             v = shapes.broadcast_to(v, self.shape)
         if v.type.dtype is not self.type.dtype:
             v = dtypes.astype(v, self.dtype)
-        self._rebind(v)
+        self._rebind(v if v.note is None else alias(v))
         return self
 
     def _rebind(self, new: Value) -> None:
         """Take over a value. Without a history of its own it leaves a leaf what it is."""
         self.data = new.data
-        if new.note is not None:
-            self.note = new.note
-        elif self.leaf is not None:
-            self.note = self.leaf
-        else:
-            self.note = None
+        noted = new.note if recording.get() else None
+        self.note = noted if noted is not None else self.leaf
 
     # Python protocols
 
@@ -233,7 +231,10 @@ class Tensor(Value):
         return products.matmul(other, self)
 
     def __pow__(self, n: Any) -> Tensor:
-        return elementwise.square(self) if n.__class__ in (int, float) and n == 2 else _pow(self, n)
+        exact = self.dtype.is_float or (self.dtype.is_int and n.__class__ is int)
+        if exact and n.__class__ in (int, float) and n == 2:
+            return elementwise.square(self)
+        return _pow(self, n)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -402,6 +403,11 @@ def _in_place(name: str) -> None:
             raise ShapeError(
                 f"in-place {name}", expected=f"a result of shape {self.shape}", got=str(new.type)
             )
+        if "biuf".index(new.dtype.kind) > "biuf".index(self.dtype.kind) and not (
+            new.dtype.is_int and self.dtype.is_int
+        ):
+            got = f"{new.dtype.name}, which {self.dtype.name} does not hold"
+            raise DTypeError(f"in-place {name}", expected="a result of the same kind", got=got)
         return self.assign(new)
 
     method.__name__ = f"__i{name}__"

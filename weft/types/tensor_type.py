@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from weft.errors import ShapeError
+from weft.types import interning
 from weft.types.dim import Dim
 from weft.types.dtype import DType
 
@@ -39,7 +40,8 @@ class TensorType:
             _check_sizes(key[0], dtype)
             found = super().__new__(cls)
             found.shape, found.dtype = key
-            found = cls._known.setdefault(key, found)
+            with interning.lock:
+                found = cls._known.setdefault(key, found)
         return found
 
     @property

@@ -11,7 +11,7 @@ from weft.ops.define import Value
 from weft.ops.elementwise import equal, where
 from weft.ops.indexing import take
 from weft.ops.linalg import matmul
-from weft.ops.movement import permute_dims, reshape, slice_
+from weft.ops.movement import alias, permute_dims, reshape, slice_
 from weft.ops.padding import extend, pad as pad_op
 from weft.tensor.arguments import (
     flag,
@@ -139,7 +139,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     p = number(p, "dropout", "a probability", 0, 1)
     x = floating(input, "dropout")
     if not flag(training, "dropout") or p == 0:
-        return x
+        return alias(x)
     return _thinned(x, x.type.shape, p)
 
 
@@ -169,7 +169,7 @@ def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: in
     if x.type.ndim not in (spatial + 1, spatial + 2):
         raise ShapeError(place, expected=f"{spatial + 1} or {spatial + 2} axes", got=str(x.type))
     if not flag(training, place) or p == 0:
-        return x
+        return alias(x)
     lead = x.type.ndim - spatial
     return _thinned(x, (*x.type.shape[:lead], *(1,) * spatial), p)
 
