@@ -88,7 +88,9 @@ def test_custom_vjp_keeps_values():
     assert x.grad.item() == 4.0
 
 
-@pytest.mark.parametrize("wrong", [lambda: wf.ones(7), lambda: 1.0, lambda: wf.ones(3, dtype=wf.float64)])
+@pytest.mark.parametrize(
+    "wrong", [lambda: wf.ones(7), lambda: 1.0, lambda: wf.ones(3, dtype=wf.float64)]
+)
 def test_custom_vjp_checks_its_cotangents(wrong):
     square = _square()
     square.defvjp(lambda x: (x * x, None), lambda kept, g: (wrong(),))

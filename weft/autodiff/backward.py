@@ -41,7 +41,7 @@ def start(y: Value, g: Any, place: str) -> Value:
 
 
 def backward(
-    y: Value, g: Any = None, *, retain_graph: bool = False, create_graph: bool = False
+    y: Value, g: Any = None, *, retain_graph: Any = False, create_graph: Any = False
 ) -> None:
     """Add the gradient of `y` to the `grad` of every leaf it was computed from."""
     if y.note is None:

@@ -135,7 +135,7 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
             f"backward through {call.op.name}",
             expected="values saved by the forward pass",
             got="a graph that was already used",
-            hint="pass retain_graph=True to the first backward() to go through it again; if this is a "
+            hint="pass retain_graph=True to the first backward() to go through it again; in a "
             "training loop, update parameters inside wf.no_grad()",
         )
     tensor = installed.tensor

@@ -43,7 +43,7 @@ def _tracked(x: Any, place: str) -> Value:
 
 
 def _cell(x: Value) -> Value:
-    """The same value in a tensor that is nobody else's: what is assigned to one doesn't reach the other."""
+    """The same value in a tensor of its own: what is assigned to either doesn't reach the other."""
     return installed.tensor(x.data, x.note)
 
 
@@ -150,7 +150,8 @@ def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
 
 def _value(y: Value, xs: Sequence[Value]) -> Value:
     """The function's value, noted only if it depends on something outside."""
-    return _cell(y) if _reaches_outside([y.note], {x.note for x in xs}) else installed.tensor(y.data)
+    outside = _reaches_outside([y.note], {x.note for x in xs})
+    return installed.tensor(y.data, y.note if outside else None)
 
 
 def grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:

@@ -121,7 +121,7 @@ def to_dlpack(buffer: Buffer, **kwargs: Any) -> Any:
     """
     shape, strides = buffer.layout.type.sizes, buffer.layout.strides
     if any(n > 1 and s <= 0 for n, s in zip(shape, strides, strict=True)):
-        buffer = copy_from_numpy(to_numpy(buffer))  # consumers take no axes that stand still or run back
+        buffer = copy_from_numpy(to_numpy(buffer))  # consumers take no such axes
     seen = to_numpy(buffer, writable=True)
     if buffer.layout.type.dtype is not bfloat16:
         return seen.__dlpack__(**kwargs)

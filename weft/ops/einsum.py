@@ -42,7 +42,8 @@ def einsum(equation: str, *operands: Value) -> Value:
         terms = [_pair(a, b, out if not rest else None, needed), *rest]
     x, names = _drop(terms[0], set(out))
     order = tuple(names.index(n) for n in out)
-    return permute_dims(x, axes=order)
+    result: Value = permute_dims(x, axes=order)
+    return result
 
 
 def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[Labels], Labels]:

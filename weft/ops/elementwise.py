@@ -66,6 +66,8 @@ remainder = elementwise(
     lambda g, y, a, b: -g * floor_divide(a, b),
     spans=((-9, 9), (1, 4)),
 )
+
+
 def _zero_to_positive(a: Any, b: Any) -> Value:
     out: Value = logical_and(equal(a, 0.0), greater_equal(b, 0.0))
     return out

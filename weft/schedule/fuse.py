@@ -34,7 +34,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Value:
+class RowValue:
     """A value of the program: its number, or the Python number it is; and whether it lost its
     folded axes.
     """
@@ -135,7 +135,7 @@ class _Rows:
         self.inputs: list[tuple[str, DType]] = []
         self.steps: list[Map | Fold] = []
         self.numbers: list[int] = []
-        self.env: dict[Node, Value] = {}
+        self.env: dict[Node, RowValue] = {}
         for p in f.params:
             self.env[p] = self._param(p)
         for n in f.order:
@@ -171,7 +171,7 @@ class _Rows:
         """
         return self.n != 1 or self.env[r].shape == self.full
 
-    def _param(self, p: Node) -> Value:
+    def _param(self, p: Node) -> RowValue:
         shape = p.type.shape
         lead = shape[: len(shape) - self.folded] if len(shape) > self.folded else ()
         tail = shape[-self.folded :]
@@ -185,7 +185,7 @@ class _Rows:
         else:
             raise Unreadable("an operand that lies across the row")
         self.inputs.append((kind, p.type.dtype))
-        return Value(len(self.inputs) - 1, shape, squeezed=squeezed)
+        return RowValue(len(self.inputs) - 1, shape, squeezed=squeezed)
 
     def _only_restored(self, p: Node) -> bool:
         """Whether every use of an operand gives it its folded axes back (or works on others
@@ -213,9 +213,9 @@ class _Rows:
             raise Unreadable("folded axes that do not lie in a row")
         return viewed[0]  # type: ignore[no-any-return]
 
-    def _add(self, step: Map | Fold, shape: tuple[Any, ...], squeezed: bool = False) -> Value:
+    def _add(self, step: Map | Fold, shape: tuple[Any, ...], squeezed: bool = False) -> RowValue:
         self.steps.append(step)
-        return Value(len(self.f.params) + len(self.steps) - 1, shape, squeezed=squeezed)
+        return RowValue(len(self.f.params) + len(self.steps) - 1, shape, squeezed=squeezed)
 
     def _dtype(self, number: int) -> DType:
         if number < len(self.inputs):
@@ -223,7 +223,7 @@ class _Rows:
         step = self.steps[number - len(self.inputs)]
         return step.dtype if isinstance(step, Fold) else step.rule.dtype
 
-    def _scalar(self, v: Value) -> Scalar | Any:
+    def _scalar(self, v: RowValue) -> Scalar | Any:
         return v.literal if v.literal is not None else input_(v.number, self._dtype(v.number))
 
     def _number(self, value: Any, dtype: DType) -> Scalar:
@@ -238,11 +238,11 @@ class _Rows:
         word = param(len(self.numbers) - 1)
         return (word.bitcast(float64) if isinstance(value, float) else word).cast(dtype)
 
-    def _read(self, n: Node) -> Value:
+    def _read(self, n: Node) -> RowValue:
         op, shape = _op(n), getattr(n.type, "shape", ())
         if op is constant:
             literal = _literal(n)
-            return Value(
+            return RowValue(
                 -1,
                 (),
                 literal=float(literal)
@@ -258,16 +258,16 @@ class _Rows:
         if op in (alias, copy):
             return first
         if op is reshape and {first.shape, shape} <= {self.rows, self.kept}:
-            return Value(
+            return RowValue(
                 first.number, shape, first.literal, squeezed=shape == self.rows != self.kept
             )
         if op is broadcast_to and shape == self.full and not first.squeezed:
-            return Value(first.number, shape, first.literal)
+            return RowValue(first.number, shape, first.literal)
         if op is broadcast_to and shape == self.kept and first.shape == self.kept:
             return first
         raise Unreadable(op.name if op is not result else "several results")
 
-    def _map(self, n: Node, args: list[Value]) -> Value:
+    def _map(self, n: Node, args: list[RowValue]) -> RowValue:
         shape = n.type.shape
         squeezed = any(a.squeezed for a in args)
         if squeezed and shape != self.rows:
@@ -281,7 +281,7 @@ class _Rows:
         ready = [a if isinstance(a, Scalar) else self._number(a, meet) for a in scalars]
         return self._add(Map(_op(n).scalar(*ready, **dict(n.attrs))), shape, squeezed)  # type: ignore[misc]
 
-    def _fold(self, n: Node, x: Value) -> Value:
+    def _fold(self, n: Node, x: RowValue) -> RowValue:
         op = _op(n)
         assert op.fold is not None, op.name
         if (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weft.buffer import Layout
 from weft.ops.scalar import Scalar, text, walk
@@ -21,35 +21,29 @@ from weft.types import DType, TensorType
 TASK = 1 << 15
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class MapSpec:
     """`roots` over operands of `dtypes`. `modes` says how each operand is read along the innermost
-    loop: "c" as a vector, "b" one element for all, "r" as a vector backwards, "s" with a stride,
-    "i" only by index (`load`). `outer` loops surround it.
+    loop: "c" as a vector, "b" one element for all, "r" as a vector backwards, "s" with a stride.
+    `outer` loops surround it.
 
     Params: rows per task, tasks per row, elements per task along the row, rows, sizes of the loops
     (innermost last), then the strides of every operand along them.
     """
 
-    roots: tuple[Scalar, ...]
-    dtypes: tuple[DType, ...]
-    modes: str
-    outer: int
-    loads: tuple[int, ...] = ()  # ranks of the operands read by index
-    extra: int = 0  # params of the rule itself, behind all others
-    _key: str = ""
+    roots: tuple[Scalar, ...] = field(compare=False)
+    dtypes: tuple[DType, ...] = field(compare=False)
+    modes: str = field(compare=False)
+    outer: int = field(compare=False)
+    said: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        dtypes = " ".join(d.short for d in self.dtypes)
+        said = f"map {self.modes} {self.outer} {dtypes}\n{text(*self.roots)}"
+        object.__setattr__(self, "said", said)
 
     def key(self) -> str:
-        dtypes = " ".join(d.short for d in self.dtypes)
-        return (
-            f"map {self.modes} {self.outer} {self.loads} {self.extra} {dtypes}\n{text(*self.roots)}"
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.key())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MapSpec) and self.key() == other.key()
+        return self.said
 
 
 def plan_map(

@@ -192,10 +192,9 @@ class _Windows:
             raise ShapeError(
                 place, expected="windows no larger than the padded input", got=str(self.x.type)
             )
-        axes = zip(
-            self.shape, self.kernel, self.stride, self.padding, self.dilation, self.sizes, strict=True
-        )
-        self.taps, self.offset = zip(*(_inside(*axis) for axis in axes), strict=True)
+        said = (self.shape, self.kernel, self.stride, self.padding, self.dilation, self.sizes)
+        inside = [_inside(*axis) for axis in zip(*said, strict=True)]
+        self.taps, self.offset = zip(*inside, strict=True)
 
     @property
     def attrs(self) -> dict[str, Any]:
