@@ -56,13 +56,14 @@ class EagerMode:
             else None
         )
         kinds = tuple(kind_of(None if x is not None else weak_dtype(meet)) for x in layouts)  # type: ignore[arg-type]
-        addresses = tuple(kernels.address(p.spec, p.function) for p in launch.phases)
+        addresses = [kernels.address(p.spec, p.function) for p in launch.phases]
+        held = [kernels.code(p.spec) for p in launch.phases]
         differentiable = op.vjp is not None and isinstance(out, TensorType) and out.dtype.is_float
-        plan = make_plan(launch, call, addresses, kinds, differentiable)
+        plan = make_plan(launch, call, addresses, kinds, differentiable, held)
         if isinstance(out, tuple):
             self._remember(self.known, key, plan)
             return self.run_several(plan, xs)
-        self._remember(op.plans, key[1:], plan)
+        self._remember(op.plans, key[2:], plan)
         return installed.launch(plan, *xs)
 
     @staticmethod
@@ -93,9 +94,10 @@ class EagerMode:
 
 
 def _key(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
-    """What a plan depends on, spelled as the door spells it."""
+    """What a plan depends on; behind the op and the number of operands as the door spells it."""
     key = (
         op,
+        len(xs),
         *(x.data.layout if isinstance(x, Value) else x.__class__ for x in xs),
         *attrs.values(),
     )
