@@ -37,11 +37,13 @@ def native():
 @pytest.mark.parametrize("cpu", BASELINES)
 def test_every_target_gives_the_same_bits(cpu, native):
     _, other = BASELINES[cpu].outcome()
-    assert other.keys() == native.keys()
     failures = [
-        said for name, want in native.items() for said in differences(other[name], want, name)
+        said
+        for name in native.keys() & other.keys()
+        for said in differences(other[name], native[name], name)
     ]
     failed(failures, len(native))
+    assert not native.keys() ^ other.keys()
     print(f"\n{cpu}: {len(native)} samples and tails, {sum(map(len, native.values()))} arrays")
 
 
