@@ -8,7 +8,6 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-import random
 import resource
 import signal
 import sys
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import weft as wf
-from tests.robustness.junk import bad_call, said
+from tests.robustness.junk import Source, bad_call, said
 from tests.robustness.targets import Target, find
 from weft.errors import WeftError
 
@@ -54,12 +53,13 @@ def fine(error: BaseException, here: str) -> bool:
 
 def check(target: Target, count: int, place: Place) -> dict[str, Any]:
     """Make `count` bad calls; between them, see that nothing was left broken."""
-    rng = random.Random(f"{os.environ.get('WEFT_SEED', '0')} {target.name}")
+    rng = Source(f"{os.environ.get('WEFT_SEED', '0')} {target.name}")
+    good = rng.sample(target.good, min(len(target.good), 5))
     outcomes: Counter[str] = Counter()
     failures: list[str] = []
     slowest = 0.0
     for n in range(count):
-        args, kwargs = bad_call(rng, *rng.choice(target.good))
+        args, kwargs = bad_call(rng, *rng.choice(good))
         text = f"{target.name}({said(args, kwargs)})"
         place.at(f"call {n}: {text}")
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)

@@ -85,7 +85,7 @@ def _method(name: str, /, *args: Any, **kwargs: Any) -> Any:
     return next(out, None) if inspect.isgenerator(out) else out
 
 
-_TRANSFORMS = {wf.checkpoint, wf.custom_vjp, wf.grad, wf.gradcheck, wf.hessian, wf.jacobian, wf.jvp, wf.value_and_grad, wf.vjp}
+_TRANSFORMS = {wf.checkpoint, wf.custom_vjp, wf.enable_grad, wf.no_grad, wf.grad, wf.gradcheck, wf.hessian, wf.jacobian, wf.jvp, wf.value_and_grad, wf.vjp}
 
 
 def _function(f: Any, /, *args: Any, **kwargs: Any) -> Any:

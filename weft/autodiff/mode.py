@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
+from weft.errors import DTypeError
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: True where calls are noted; the native call path reads it only while some block has changed it
@@ -53,6 +55,10 @@ class _Recording:
         watch.closed()
 
     def __call__(self, f: F) -> F:
+        if not callable(f):
+            got = type(f).__name__
+            raise DTypeError(type(self).__name__, expected="a function to decorate", got=got)
+
         @functools.wraps(f)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with type(self)():

@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.errors import GradError
-from weft.ops.define import Call, Value, installed, placeholder
+from weft.ops.define import Call, Value, installed, placeholder, standard_mode
 from weft.types import TensorType
 
 
@@ -183,7 +183,7 @@ def pull(
             given = pending[n]
             given[position] = given[position] + g if position in given else g
 
-    with enable_grad() if create_graph else no_grad():
+    with standard_mode(), enable_grad() if create_graph else no_grad():
         for target, g in ys:
             if target is not None and (
                 needed is None or target in stops or _note(target) in needed

@@ -98,6 +98,8 @@ class _Installed:
 
     eager: Eager
     launch: Callable[..., Any]  # (plan, *operands) -> Tensor, the native call
+    enter_mode: Callable[[], int]  # sets the floating-point mode that bits are defined for
+    leave_mode: Callable[[int], None]  # sets the one that was found again
     tensor: type[Value] = Value
     lift: Callable[[Any], Value]
     random_state: tuple[Callable[[], Any], Callable[[Any], None]]  # how to read and set it
@@ -105,6 +107,21 @@ class _Installed:
 
 
 installed = _Installed()
+
+
+class standard_mode:
+    """A block in the floating-point mode that bits are defined for, whatever the host has set.
+
+    Kernels see to it themselves; this is for the numbers that Python rounds on the way to them.
+    """
+
+    __slots__ = ("host",)
+
+    def __enter__(self) -> None:
+        self.host = installed.enter_mode()
+
+    def __exit__(self, *_: object) -> None:
+        installed.leave_mode(self.host)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -169,7 +186,8 @@ def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     )
     if any(isinstance(x, Value) and isinstance(x.data, Node) for x in lifted):
         return record_call(op, lifted, attrs)
-    return installed.eager.first(op, lifted, attrs)
+    with standard_mode():
+        return installed.eager.first(op, lifted, attrs)
 
 
 def types_of(xs: tuple[Any, ...]) -> tuple[Type, ...]:

@@ -30,16 +30,17 @@ class EagerMode:
 
     def __init__(self, machine: Callable[[], Machine]) -> None:
         self.machine = machine
-        self.known: dict[
-            tuple[Any, ...], Any
-        ] = {}  # plans with several results; False where a body is run
+        #: plans with several results; where a body is run, the attributes, which were checked once
+        self.known: dict[tuple[Any, ...], Any] = {}
 
     def first(self, op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Plan a call, remember the plan, run it."""
         key = _key(op, xs, attrs)
         known = self.known.get(key)
         if known is not None:
-            return self.run_several(known, xs) if known else self.unfused(op, xs, attrs)
+            if isinstance(known, dict):
+                return self.unfused(op, xs, known)
+            return self.run_several(known, xs)
         types = types_of(xs)
         out = inferred(op, types, attrs)
         if op.dense and not all(is_dense(x) for x in xs):
@@ -47,7 +48,7 @@ class EagerMode:
         layouts = tuple(x.data.layout if isinstance(x, Value) else None for x in xs)
         launch = plan_single(op, types, layouts, attrs, out, self.machine())
         if launch is None:
-            self._remember(self.known, key, False)
+            self._remember(self.known, key, attrs)
             return self.unfused(op, xs, attrs)
         call = Call(op, types, attrs, out)
         meet = (

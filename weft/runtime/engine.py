@@ -74,6 +74,8 @@ class Engine:
     pause: Callable[[], None]  # a no_grad block opens
     resume: Callable[[], None]  # it closes
     next_serial: Callable[[], int]  # the number of a note made in Python
+    enter_mode: Callable[[], int]  # sets the standard floating-point mode: the host's, or 0
+    leave_mode: Callable[[int], None]  # back to the host's
 
     def __init__(
         self,
@@ -113,6 +115,8 @@ class Engine:
         self.pause = self._function("pause", _METH_NOARGS)
         self.resume = self._function("resume", _METH_NOARGS)
         self.next_serial = self._function("next_serial", _METH_NOARGS)
+        self.enter_mode = self._function("enter_mode", _METH_NOARGS)
+        self.leave_mode = self._function("leave_mode", _METH_FASTCALL)
         self.pool = Pool(self.code.address)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))  # never unloaded
 

@@ -39,11 +39,16 @@ def engine() -> Engine:
         made.pause()
     mode.watch.opened, mode.watch.closed = made.pause, made.resume
     installed.launch = made.launch
+    installed.enter_mode, installed.leave_mode = made.enter_mode, made.leave_mode
     return made
 
 
 def _first_launch(plan: Plan, *xs: Any) -> Any:
     return engine().launch(plan, *xs)
+
+
+def _first_mode() -> int:
+    return engine().enter_mode()
 
 
 def _resolve_keep(plan: Plan) -> None:
@@ -79,4 +84,4 @@ def _machine() -> Machine:
 
 
 eager = EagerMode(_machine)
-installed.launch, installed.eager = _first_launch, eager
+installed.launch, installed.enter_mode, installed.eager = _first_launch, _first_mode, eager

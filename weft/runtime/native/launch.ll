@@ -426,6 +426,25 @@ define ptr @resume(ptr %self, ptr %nothing) {
   ret ptr @_Py_NoneStruct
 }
 
+; enter_mode() -> the host's floating-point mode (0: the standard one, which is set from now on)
+define ptr @enter_mode(ptr %self, ptr %nothing) {
+  %mode = call i32 @enter_float_mode()
+  %wide = zext i32 %mode to i64
+  %result = call ptr @PyLong_FromLongLong(i64 %wide)
+  ret ptr %result
+}
+
+; leave_mode(mode): back to the host's
+define ptr @leave_mode(ptr %self, ptr %args, i64 %count) {
+  %given = load ptr, ptr %args
+  %flag = alloca i32
+  %wide = call i64 @PyLong_AsLongLongAndOverflow(ptr %given, ptr %flag)
+  %mode = trunc i64 %wide to i32
+  call void @leave_float_mode(i32 %mode)
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+}
+
 ; next_serial() -> the number of a note
 define ptr @next_serial(ptr %self, ptr %nothing) {
   %last = load i64, ptr @serial
