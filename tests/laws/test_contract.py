@@ -7,7 +7,6 @@ test_memory.)
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import weft as wf
@@ -139,7 +138,9 @@ def test_a_row_of_any_length_is_what_it_is_alone():
 
 
 def test_a_kernel_that_knows_its_sizes_gives_the_same_bits():
-    """Pointwise ops by their largest sample, others by a float, a half and an integer dtype; each kernel once."""
+    """Pointwise ops by their largest sample, others by a float, a half and an integer dtype;
+    each kernel once.
+    """
     optimiser, known, compared = special.Optimiser(), set(), []
 
     def look(seen):

@@ -1,5 +1,5 @@
-"""The law of targets: AVX-512, AVX2 and SSE2 code gives the same bits, for results, gradients and
-every length of a tail.
+"""The law of targets: AVX-512, AVX2 and SSE2 code gives the same bits, for results, gradients,
+every length of a tail and what integers do at their ends.
 
 Code for a target that LLVM cannot make ends the process, so each runs in one of its own.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.laws import integers
 from tests.laws.child import Child, at, found
 from tests.laws.lab import all_good, differences, each, everything, failed
 from tests.laws.tails import every_tail
@@ -26,7 +27,9 @@ def every_array():
 
     each(all_good(), collect)
     at("tails")
-    return arrays | every_tail()
+    arrays |= every_tail()
+    at("integers")
+    return arrays | {what: [got] for what, got, _ in (*integers.results(), *integers.casts())}
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ def tensor(rng: Source) -> Any:
 def laid(rng: Source, a: np.ndarray[Any, Any]) -> Any:
     """A tensor of these elements, laid out in one way or another."""
     x = wf.asarray(a)
-    match rng.randrange(8):
+    match rng.randrange(12):
         case 0 if x.ndim > 1:
             x = x.T
         case 1 if x.ndim:

@@ -47,7 +47,8 @@ def _ours(f: Any) -> bool:
 
 #: what Python and NumPy call with arguments of their own, and errors of their own
 _PROTOCOLS = {
-    "__array__", "__deepcopy__", "__dlpack__", "__format__", "__init__", "__init_subclass__", "__int__",
+    "__array__", "__deepcopy__", "__dlpack__", "__format__", "__init__",
+    "__init_subclass__", "__int__",
     "__subclasshook__",
 }  # fmt: skip
 
@@ -85,7 +86,19 @@ def _method(name: str, /, *args: Any, **kwargs: Any) -> Any:
     return next(out, None) if inspect.isgenerator(out) else out
 
 
-_TRANSFORMS = {wf.checkpoint, wf.custom_vjp, wf.enable_grad, wf.no_grad, wf.grad, wf.gradcheck, wf.hessian, wf.jacobian, wf.jvp, wf.value_and_grad, wf.vjp}
+_TRANSFORMS = {
+    wf.checkpoint,
+    wf.custom_vjp,
+    wf.enable_grad,
+    wf.no_grad,
+    wf.grad,
+    wf.gradcheck,
+    wf.hessian,
+    wf.jacobian,
+    wf.jvp,
+    wf.value_and_grad,
+    wf.vjp,
+}
 
 
 def _function(f: Any, /, *args: Any, **kwargs: Any) -> Any:

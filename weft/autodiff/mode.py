@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any, TypeVar
+from typing import Any
 
 from weft.errors import DTypeError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: True where calls are noted; the native call path reads it only while some block has changed it
 recording: ContextVar[bool] = ContextVar("weft_recording", default=True)
@@ -54,7 +52,7 @@ class _Recording:
         recording.reset(self._tokens.pop())
         watch.closed()
 
-    def __call__(self, f: F) -> F:
+    def __call__(self, f: Any) -> Any:
         if not callable(f):
             got = type(f).__name__
             raise DTypeError(type(self).__name__, expected="a function to decorate", got=got)
@@ -64,7 +62,7 @@ class _Recording:
             with type(self)():
                 return f(*args, **kwargs)
 
-        return inside  # type: ignore[return-value]
+        return inside
 
 
 class no_grad(_Recording):
