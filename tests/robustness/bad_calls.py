@@ -25,7 +25,7 @@ from weft.errors import WeftError
 
 #: bytes of address space: what asks for more must fail at once
 MEMORY = 4 << 30
-#: seconds that a call may take
+#: seconds of work that a call may take
 PATIENCE = 30
 
 
@@ -62,7 +62,7 @@ def check(target: Target, count: int, place: Place) -> dict[str, Any]:
         args, kwargs = bad_call(rng, *rng.choice(good))
         text = f"{target.name}({said(args, kwargs)})"
         place.at(f"call {n}: {text}")
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
         began = time.perf_counter()
         try:
             used(target.run(*args, **kwargs))
@@ -74,7 +74,7 @@ def check(target: Target, count: int, place: Place) -> dict[str, Any]:
                 where = f"{os.path.relpath(frame.filename)}:{frame.lineno}"
                 failures.append(f"{text}\n    {type(e).__name__}: {e} at {where}")
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         slowest = max(slowest, time.perf_counter() - began)
         if n % 20 == 0:
             intact()
@@ -112,8 +112,8 @@ def intact() -> None:
 def main() -> None:
     count, place = int(sys.argv[1]), Place(sys.argv[2])
     faulthandler.enable()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    faulthandler.register(signal.SIGALRM, chain=True)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    faulthandler.register(signal.SIGPROF, chain=True)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     np.seterr(all="ignore")
     for name in sys.argv[3:]:
