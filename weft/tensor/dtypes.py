@@ -37,13 +37,15 @@ def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
     tensor([ 1, -1], dtype=int32)
     """
     try:
-        plan = ew.astype.plans[x.data.layout, dtype]
+        plan = ew.astype.plans[x.data.layout, dtype] if copy is True else None
     except (KeyError, AttributeError, TypeError, ValueError):
-        v, d = x if isinstance(x, Value) else installed.lift(x), as_dtype(dtype)
-        if v.type.dtype is d:
-            return ew.copy(v) if flag(copy, "astype") else v
-        return ew.astype(v, dtype=d)
-    return installed.launch(plan, x)
+        plan = None
+    if plan is not None:
+        return installed.launch(plan, x)
+    v, d = x if isinstance(x, Value) else installed.lift(x), as_dtype(dtype)
+    if v.type.dtype is d:
+        return ew.copy(v) if flag(copy, "astype") else v
+    return ew.astype(v, dtype=d)
 
 
 def can_cast(from_: Any, to: Any) -> bool:
