@@ -23,14 +23,15 @@ Counterpart = Callable[..., Any]
 #: the same name and the same meaning
 SAME = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign",
-    "cos", "cosh", "digamma", "divide", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor",
-    "floor_divide", "greater", "greater_equal", "hypot", "isfinite", "isinf", "isnan", "lerp",
-    "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum", "multiply",
-    "negative", "nextafter", "not_equal", "positive", "pow", "reciprocal", "relu", "remainder",
-    "reshape", "round", "rsqrt", "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh",
-    "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil",
+    "copysign", "cos", "cosh", "digamma", "divide", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expm1", "floor", "floor_divide", "greater", "greater_equal", "hypot", "isfinite",
+    "isinf", "isnan", "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+    "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive", "pow",
+    "reciprocal", "relu", "remainder", "reshape", "round", "rsqrt", "searchsorted", "sigmoid",
+    "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc",
+    "where",
 ]  # fmt: skip
 
 FUNCTIONAL = {

@@ -9,6 +9,8 @@ until no compilation is under way: a child must not inherit a half-held lock of 
 from __future__ import annotations
 
 import ctypes
+import errno
+import mmap
 import os
 import threading
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from weft.errors import DeviceError, WeftError
+from weft.errors import AllocationError, DeviceError, WeftError
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ def vector_bytes() -> int:
 #: again; LLVM's inliner pass, for one, cannot.
 PASSES = ("always_inliner", "sroa", "simplify_cfg", "instruction_combine", "loop_rotate")
 
+#: bytes that compiling any kernel takes at most
+ROOM = 64 << 20
+
 
 @cache
 def _initialise() -> None:
@@ -87,6 +92,8 @@ def _ready() -> None:
     try:
         llvm.check_jit_execution()  # microseconds, and the answer can change while a process runs
     except OSError as e:
+        if e.errno == errno.ENOMEM:
+            raise _no_room() from None
         raise DeviceError(
             "code generation",
             expected="a host that lets a process make memory executable",
@@ -95,6 +102,19 @@ def _ready() -> None:
             "kernel); allow it for this process: MemoryDenyWriteExecute=no in its systemd unit, or "
             "the SELinux boolean for execmem",
         ) from None
+    try:
+        mmap.mmap(-1, ROOM).close()  # LLVM ends the process when it runs out of memory: ask first
+    except OSError:
+        raise _no_room() from None
+
+
+def _no_room() -> AllocationError:
+    return AllocationError(
+        "code generation",
+        expected=f"{ROOM:,} bytes to compile in",
+        got="none from the system",
+        hint="drop tensors you no longer need, or compile kernels by using them earlier",
+    )
 
 
 def compile_object(text: str, target: Target | None = None) -> bytes:

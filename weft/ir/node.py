@@ -24,6 +24,7 @@ class Node:
     attrs: tuple[tuple[str, Any], ...]
     type: TensorType
     loc: Location | None = None
+    regions: tuple[Function, ...] = ()  # closed: what they read of the outside are inputs
 
     def attr(self, name: str) -> Any:
         return dict(self.attrs)[name]

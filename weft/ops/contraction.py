@@ -119,9 +119,9 @@ def cotangent_of_a(c: Contraction, a: TensorType, b: TensorType) -> tuple[Contra
     """The contraction of the result's cotangent with the other operand that gives the cotangent of
     `a`; and whether the cotangent is its first operand (else its second).
 
-    An axis of `a` that was read through a window becomes a result axis of its own; the cotangent's
-    axis is then the one that is read through a window, at the position that the coordinate came
-    from.
+    An axis of `a` that was read through a window becomes a result axis of its own; the axis of the
+    cotangent or of the other operand that has the position is then read through a window, at the
+    position that the coordinate came from.
     """
     sizes = label_sizes(c, a, b, "contract")
     out: list[str] = []
@@ -138,14 +138,15 @@ def cotangent_of_a(c: Contraction, a: TensorType, b: TensorType) -> tuple[Contra
             out.append(axis)
             known[axis] = sizes[axis]
     g = tuple(moved.get(n, n) for n in c.out)
-    have = set(labels(g)) | set(labels(c.b))
+    other = tuple(moved.get(n, n) if isinstance(n, str) else n for n in c.b)
+    have = set(labels(g)) | set(labels(other))
     extra = tuple((n, s) for n, s in known.items() if n in have or n in out)
-    for label in set(labels(c.b)):
+    for label in set(labels(other)):
         if label not in known:
             extra = (*extra, (label, sizes[label]))
-    if moved:
-        return Contraction(c.b, g, tuple(out), _ordered(extra)), False
-    return Contraction(g, c.b, tuple(out), _ordered(extra)), True
+    if g != c.out:
+        return Contraction(other, g, tuple(out), _ordered(extra)), False
+    return Contraction(g, other, tuple(out), _ordered(extra)), True
 
 
 def _ordered(extra: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

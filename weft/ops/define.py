@@ -103,10 +103,20 @@ class _Installed:
     tensor: type[Value] = Value
     lift: Callable[[Any], Value]
     random_state: tuple[Callable[[], Any], Callable[[Any], None]]  # how to read and set it
+    number: Callable[[Callable[[], float]], Any] = staticmethod(lambda read: read())
     note: Callable[[Call, tuple[Any, ...], tuple[Value, ...]], None]
 
 
 installed = _Installed()
+
+
+def host_number(read: Callable[[], float]) -> Any:
+    """A number that a program reads anew on every call (a learning rate), to use as an operand.
+
+    Run op by op it is the number; in a captured program an input, so that another value captures
+    nothing again.
+    """
+    return installed.number(read)
 
 
 class standard_mode:

@@ -1,0 +1,44 @@
+"""What these tests share: programs in processes of their own, and how much memory this one has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(program: str, *args: str, timeout: float = 120, **environment: str) -> str:
+    """What a Python program printed; a failure of the test if it failed or was ended by a signal."""
+    done = start(program, *args, timeout=timeout, **environment)
+    if done.returncode:
+        said = f"{done.stdout}\n{done.stderr}".strip()
+        pytest.fail(f"ended with {done.returncode}\n{said}", pytrace=False)
+    return done.stdout.strip()
+
+
+def start(
+    program: str, *args: str, timeout: float = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program to its end, whatever that is."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    given = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", **environment}
+    command = [sys.executable, "-c", textwrap.dedent(program), *args]
+    return subprocess.run(
+        command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=timeout
+    )
+
+
+def resident() -> int:
+    """Bytes of memory this process occupies."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def mapped() -> int:
+    """Bytes of address space this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
