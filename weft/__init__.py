@@ -7,7 +7,7 @@
 tensor([2., 4., 6.])
 """
 
-from weft import errors as errors, nn as nn
+from weft import errors as errors, nn as nn, optim as optim
 from weft.autodiff import (
     checkpoint as checkpoint,
     custom_vjp as custom_vjp,
@@ -21,6 +21,7 @@ from weft.autodiff import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from weft.compile import compile as compile
 from weft.runtime.start import (
     get_num_threads as get_num_threads,
     set_num_threads as set_num_threads,

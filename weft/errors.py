@@ -63,8 +63,16 @@ class CaptureError(WeftError, RuntimeError):
     """A function that cannot be captured whole."""
 
 
+class CaptureWarning(UserWarning):
+    """A function that runs eagerly because it cannot be captured whole."""
+
+
 class GuardError(WeftError, RuntimeError):
     """A compiled program called with arguments it was not captured for."""
+
+
+class StateError(WeftError, RuntimeError):
+    """Saved state that does not fit what it is loaded into: entries missing, unknown, misshapen."""
 
 
 class ArtifactError(WeftError, ValueError):
@@ -81,3 +89,24 @@ class NumericsError(WeftError, ArithmeticError):
 
 class DeviceError(WeftError, RuntimeError):
     """A machine that cannot do what was asked, with what to do about it."""
+
+
+class ProgramError(WeftError, ValueError):
+    """A program, as text or as a graph, that breaks the rules of the IR. `excerpt` shows where."""
+
+    def __init__(
+        self, place: str, *, expected: str = "", got: str = "", hint: str = "", excerpt: str = ""
+    ) -> None:
+        super().__init__(place, expected=expected, got=got, hint=hint)
+        self.excerpt = excerpt
+
+    def __str__(self) -> str:
+        return super().__str__() + (f"\n{self.excerpt}" if self.excerpt else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        said = {"expected": self.expected, "got": self.got, "hint": self.hint}
+        return _rebuild_program, (self.place, said, self.excerpt)
+
+
+def _rebuild_program(place: str, said: dict[str, str], excerpt: str) -> ProgramError:
+    return ProgramError(place, excerpt=excerpt, **said)

@@ -10,14 +10,14 @@ from weft.autodiff.tape import Leaf, pull, zeros_for
 from weft.buffer import Buffer, Layout
 from weft.buffer.interchange import copy_from_numpy
 from weft.errors import DTypeError, GradError, ShapeError
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, capturing, fresh, installed
 from weft.types import TensorType
 
 
 def constant(value: float, type_: TensorType) -> Value:
     """A tensor of one number everywhere; one element in memory."""
     one = copy_from_numpy(np.asarray(value, type_.dtype.np))
-    return installed.tensor(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
+    return fresh(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
 
 
 zeros_for.append(lambda type_: constant(0.0, type_))
@@ -62,4 +62,17 @@ def backward(
     )
     for leaf, cotangent in found.items():
         if isinstance(leaf, Leaf):
-            leaf.grad = cotangent if leaf.grad is None else leaf.grad + cotangent
+            old = grad_of(leaf)
+            set_grad(leaf, cotangent if old is None else old + cotangent)
+
+
+def grad_of(leaf: Leaf) -> Value | None:
+    """The gradient a leaf holds."""
+    return leaf.grad if capturing.now is None else capturing.now.read_grad(leaf)
+
+
+def set_grad(leaf: Leaf, grad: Value | None) -> None:
+    """Give a leaf another gradient."""
+    if capturing.now is not None:
+        capturing.now.write_grad(leaf)
+    leaf.grad = grad

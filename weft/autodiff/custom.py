@@ -12,7 +12,7 @@ from weft.autodiff.backward import constant
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, note, pull
 from weft.errors import DTypeError, GradError
-from weft.ops.define import Call, Op, Value, installed, types_of
+from weft.ops.define import Call, Op, Value, data_of, installed, types_of
 from weft.ops.makers import later
 from weft.ops.movement import alias
 
@@ -73,7 +73,7 @@ class custom_vjp:
             )
         out, kept = pair
         outs = _results(self.f.__name__, out)
-        fresh = tuple(installed.tensor(o.data) for o in outs)
+        fresh = tuple(installed.tensor(data_of(o)) for o in outs)
         op = Op(
             self.f.__name__, infer=_no_infer, vjp=functools.partial(self._pull, kept, len(args))
         )
@@ -103,7 +103,7 @@ class custom_vjp:
 def _frozen(x: Any) -> Any:
     """The same arguments in cells of their own, so that what is assigned later is not seen."""
     if isinstance(x, Value):
-        return installed.tensor(x.data, x.note)
+        return installed.tensor(data_of(x), x.note)
     if type(x) in (tuple, list):
         return type(x)(_frozen(v) for v in x)
     if type(x) is dict:
@@ -140,7 +140,7 @@ def checkpoint(f: Fn) -> Fn:
         frontier = _frontier([o.note for o in outs], since)
         if not frontier:
             return out
-        fresh = tuple(installed.tensor(o.data) for o in outs)
+        fresh = tuple(installed.tensor(data_of(o)) for o in outs)
 
         def again(g: Any, y: Any, *_: Any) -> tuple[Any, ...]:
             now = get_random()
@@ -246,7 +246,7 @@ def _alias(x: Value) -> Value:
         return x
     if x.note is not None:
         return alias(x)  # type: ignore[no-any-return]
-    out = installed.tensor(x.data)
+    out = installed.tensor(data_of(x))
     out.note = Leaf()
     return out
 
@@ -261,7 +261,7 @@ def run_noted(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     own = tuple(_alias(x) if isinstance(x, Value) else x for x in xs)
     out = op.body(*own, **attrs)  # type: ignore[misc]
     inner = _results(op.name, out)
-    fresh = tuple(installed.tensor(o.data) for o in inner)
+    fresh = tuple(installed.tensor(data_of(o)) for o in inner)
     wanted = [x.note for x in own if isinstance(x, Value) and x.type.dtype.is_float]
 
     def sweep(g: Any, y: Any, *again: Any, **_: Any) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.errors import GradError
-from weft.ops.define import Call, Value, installed, placeholder, standard_mode
+from weft.ops.define import Call, Value, data_of, installed, placeholder, standard_mode
 from weft.types import TensorType
 
 
@@ -91,7 +91,7 @@ def note(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
     parents = tuple(x.note if isinstance(x, Value) else None for x in xs)
     if call.op.vjp is None or not recording.get() or all(p is None for p in parents):
         return
-    saved = tuple(x.data if isinstance(x, Value) else x for x in xs)
+    saved = tuple(data_of(x) if isinstance(x, Value) else x for x in xs)
     made = Note(call, parents, saved, tuple(o.data for o in outs), next_serial[0]())
     for i, out in enumerate(outs):
         if out.type.dtype.is_float:

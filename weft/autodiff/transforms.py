@@ -16,7 +16,7 @@ from weft.autodiff.backward import constant, start
 from weft.autodiff.mode import enable_grad, recording
 from weft.autodiff.tape import Leaf, Note, Pick, pull
 from weft.errors import DTypeError, GradError, ShapeError
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, data_of, installed
 from weft.ops.joining import concat
 from weft.ops.movement import alias, reshape
 from weft.types import TensorType
@@ -33,7 +33,7 @@ def _tracked(x: Any, place: str) -> Value:
             place, expected="floating arguments to differentiate", got=x.type.dtype.name
         )
     if x.note is None or not recording.get():
-        out = installed.tensor(x.data)
+        out = installed.tensor(data_of(x))
         out.note = Leaf()
         return out
     out = alias(x)
@@ -44,7 +44,7 @@ def _tracked(x: Any, place: str) -> Value:
 
 def _cell(x: Value) -> Value:
     """The same value in a tensor of its own: what is assigned to either doesn't reach the other."""
-    return installed.tensor(x.data, x.note)
+    return installed.tensor(data_of(x), x.note)
 
 
 def _reaches_outside(roots: Sequence[Any], own: set[Any]) -> bool:
@@ -151,7 +151,7 @@ def value_and_grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:
 def _value(y: Value, xs: Sequence[Value]) -> Value:
     """The function's value, noted only if it depends on something outside."""
     outside = _reaches_outside([y.note], {x.note for x in xs})
-    return installed.tensor(y.data, y.note if outside else None)
+    return installed.tensor(data_of(y), y.note if outside else None)
 
 
 def grad(f: Fn, argnums: int | Sequence[int] = 0) -> Fn:

@@ -8,6 +8,7 @@ that the runtime installs, and launched).
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -103,11 +104,39 @@ class _Installed:
     tensor: type[Value] = Value
     lift: Callable[[Any], Value]
     random_state: tuple[Callable[[], Any], Callable[[Any], None]]  # how to read and set it
-    number: Callable[[Callable[[], float]], Any] = staticmethod(lambda read: read())
     note: Callable[[Call, tuple[Any, ...], tuple[Value, ...]], None]
 
 
 installed = _Installed()
+
+
+class Capture(Protocol):
+    """A function being run into a graph, in this thread: every call becomes a node of it."""
+
+    def read(self, x: Value) -> Node:
+        """The node that stands for a tensor from outside: its value when the program is called."""
+
+    def write(self, x: Value) -> None:
+        """Told before a tensor is given another value."""
+
+    def read_grad(self, leaf: Any) -> Any:
+        """The gradient a leaf has when the program is called."""
+
+    def write_grad(self, leaf: Any) -> None:
+        """Told before a leaf is given another gradient."""
+
+    def number(self, read: Callable[[], float]) -> Any:
+        """An input for a Python number that is read at every call."""
+
+    def draw(self, count: int) -> tuple[Any, Any]:
+        """Key and first counter of so many random numbers."""
+
+
+class _Capturing(threading.local):
+    now: Capture | None = None
+
+
+capturing = _Capturing()
 
 
 def host_number(read: Callable[[], float]) -> Any:
@@ -116,7 +145,21 @@ def host_number(read: Callable[[], float]) -> Any:
     Run op by op it is the number; in a captured program an input, so that another value captures
     nothing again.
     """
-    return installed.number(read)
+    return read() if capturing.now is None else capturing.now.number(read)
+
+
+def data_of(x: Value) -> Any:
+    """What a value holds; while a function is captured, always a node."""
+    c = capturing.now
+    return x.data if c is None or not isinstance(x.data, Buffer) else c.read(x)
+
+
+def fresh(data: Buffer) -> Any:
+    """A new tensor of data that nobody else has; while a function is captured, a constant of it."""
+    if capturing.now is None:
+        return installed.tensor(data)
+    type_ = data.layout.type
+    return installed.tensor(Node(constant, (), (("value", data), ("type", type_)), type_))
 
 
 class standard_mode:
@@ -194,7 +237,9 @@ def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x)
         for x in xs
     )
-    if any(isinstance(x, Value) and isinstance(x.data, Node) for x in lifted):
+    if capturing.now is not None or any(
+        isinstance(x, Value) and isinstance(x.data, Node) for x in lifted
+    ):
         return record_call(op, lifted, attrs)
     with standard_mode():
         return installed.eager.first(op, lifted, attrs)
@@ -272,9 +317,10 @@ def as_node(x: Any) -> Node:
     """The node that stands for a value in a graph: a constant where it has data."""
     if not isinstance(x, Value):
         return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
-    if isinstance(x.data, Node):
-        return x.data
-    return Node(constant, (), (("value", x.data), ("type", x.type)), x.type)
+    data = data_of(x)
+    if isinstance(data, Node):
+        return data
+    return Node(constant, (), (("value", data), ("type", x.type)), x.type)
 
 
 def placeholder(type_: TensorType, position: int = 0) -> Value:

@@ -14,7 +14,7 @@ from weft.ops.define import (
     Value,
     as_node,
     constant,
-    installed,
+    fresh,
     placeholder,
     result,
 )
@@ -39,7 +39,7 @@ def replay(
     for n in f.order:
         if n.op is constant:
             value = n.attr("value")
-            env[n] = value if type(value) in (float, int, bool) else installed.tensor(value)
+            env[n] = value if type(value) in (float, int, bool) else fresh(value)
         elif n.op is result:
             env[n] = env[n.inputs[0]][n.attr("position")]
         else:

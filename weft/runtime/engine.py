@@ -37,11 +37,15 @@ from weft.runtime.pool import MAX_THREADS, Pool
 from weft.types import DTYPES
 
 SOURCES = (
-    "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "launch",
+    "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "program",
+    "launch",
 )  # fmt: skip
 
 # words before a frame's first: what poll needs to know of the launch around it
-_CONTEXT = {"frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4}
+_CONTEXT = {
+    "frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4,
+    "frame_bases": -5,
+}  # fmt: skip
 _METH_NOARGS, _METH_FASTCALL = 0x0004, 0x0080
 _COUNTS = ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
 

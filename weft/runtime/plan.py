@@ -41,6 +41,8 @@ class Word(IntEnum):
     SIZES = 12  # pointer: bytes of each result
     DIFFERENTIABLE = 13
     WORKER_SCRATCH = 14  # bytes for each thread, behind the shared ones
+    STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
+    THREADS = 16  # that scratch memory was planned for
 
 
 class PhaseWord(IntEnum):
@@ -49,7 +51,7 @@ class PhaseWord(IntEnum):
     FUNCTION = 0
     TASKS = 1
     GRAIN = 2
-    RESERVED = 3
+    RECIPE = 3  # pointer: how to write the frame of the step that begins here, or 0
 
 
 class Status(IntEnum):
@@ -125,6 +127,7 @@ def make_plan(
     memory[Word.HEAVY] = launch.heavy
     memory[Word.DIFFERENTIABLE] = differentiable
     memory[Word.WORKER_SCRATCH] = launch.worker_scratch
+    memory[Word.THREADS] = 1 << 30  # scratch memory is measured by the pool
     memory.extend((*launch.params, *phases, *kinds, *sizes))
     # extended for the last time: from here on it stays where it is
     params = memory.buffer_info()[0] + 8 * len(Word)

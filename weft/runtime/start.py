@@ -79,9 +79,10 @@ def set_num_threads(n: int) -> None:
     eager.known.clear()
 
 
-def _machine() -> Machine:
+def machine() -> Machine:
+    """What plans suit themselves to."""
     return Machine(get_num_threads(), jit.vector_bytes())
 
 
-eager = EagerMode(_machine)
+eager = EagerMode(machine)
 installed.launch, installed.enter_mode, installed.eager = _first_launch, _first_mode, eager

@@ -13,8 +13,17 @@ from weft.buffer import Layout
 from weft.ops.contraction import Contraction
 from weft.schedule.contract_blocks import Blocks, choose, up
 from weft.schedule.contract_labels import Group, Operand, Problem, resolve
-from weft.schedule.contract_spec import HEADER, SQUARE, TURN, WIDE, ContractSpec, accumulator
+from weft.schedule.contract_spec import (
+    SQUARE,
+    TURN,
+    WIDE,
+    ContractSpec,
+    Ending,
+    Epilogue,
+    accumulator,
+)
 from weft.schedule.launch import Launch, Phase
+from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
@@ -28,20 +37,35 @@ CLASH = 4096
 FAR_APART = 1024
 
 
-def plan_contract(a: Layout, b: Layout, c: Contraction, threads: int, vector: int = 64) -> Launch:
+def plan_contract(
+    a: Layout,
+    b: Layout,
+    c: Contraction,
+    threads: int,
+    vector: int = 64,
+    epilogue: Epilogue | None = None,
+) -> Launch:
     """The launch of `c` on operands of these layouts; `vector` is the bytes of a register.
 
-    The result is dense, its axes in the order of `c.out`.
+    The result is dense, its axes in the order of `c.out`. With an epilogue, operands are a, b and
+    its extras, and there is such a result for each of its rules.
     """
-    p, out = resolve(a, b, c)
+    p, out = resolve(a, b, c, epilogue.extras if epilogue else ())
+    outs = (out,)
+    if epilogue:
+        shape = out.type.shape
+        outs = tuple(Layout.dense(TensorType(shape, r.dtype)) for r in epilogue.rules)
     if not out.type.size:
-        return Launch((out,))
+        return Launch(outs)
     heavy = p.batch.size * p.rows.size * p.cols.size * p.steps > HEAVY
     if not heavy:
         threads = 1
     spec = _spec(p, vector)
+    if epilogue:
+        spec = replace(spec, ending=_ending(p, epilogue))
     blocks = choose(p, spec, threads)
-    return _launch(p, replace(spec, shared=blocks.shared), blocks, threads, out, heavy)
+    numbers = epilogue.numbers if epilogue else ()
+    return _launch(p, replace(spec, shared=blocks.shared), blocks, threads, outs, heavy, numbers)
 
 
 def _spec(p: Problem, vector: int) -> ContractSpec:
@@ -76,16 +100,39 @@ def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
     return "depth" if deep else "any"
 
 
+def _ending(p: Problem, epilogue: Epilogue) -> Ending:
+    """How an epilogue's operands run along the columns."""
+    modes = ""
+    for name in ("c", *(f"e{i}" for i in range(len(epilogue.extras)))):
+        strides = p.cols.strides(name)
+        modes += "c" if strides[-1] == 1 else "s" if any(strides) else "b"
+    dtypes = tuple(x.type.dtype for x in epilogue.extras)
+    return Ending(epilogue.rules, dtypes, modes, len(epilogue.numbers))
+
+
+def _run(p: Problem, ending: Ending) -> int:
+    """How many columns in a row are neighbours in all operands that have any."""
+    names = zip(("c", *ending.extras), ending.modes, strict=True)
+    strides = [p.cols.strides(name) for name, mode in names if mode == "c"]
+    run = p.cols.sizes[-1]
+    for i in reversed(range(len(p.cols.sizes) - 1)):
+        if any(s[i] != run for s in strides):
+            break
+        run *= p.cols.sizes[i]
+    return run
+
+
 def _launch(
-    p: Problem, spec: ContractSpec, blocks: Blocks, threads: int, out: Layout, heavy: bool
-) -> Launch:
+    p: Problem, spec: ContractSpec, blocks: Blocks, threads: int, outs: tuple[Layout, ...],
+    heavy: bool, numbers: tuple[int, ...],
+) -> Launch:  # fmt: skip
     rows, cols, depth = blocks.rows, blocks.cols, blocks.depth
     depth_blocks = max(1, -(-p.steps // depth))
     tasks = p.batch.size * rows.blocks * cols.blocks
     work = rows.block * cols.block * max(p.steps, 1)  # products of a task
     shared = cols.blocks * up(cols.block, spec.panel) * p.batch.size * p.steps * spec.wide
     item = spec.dtype.itemsize
-    values = dict.fromkeys(HEADER, 0) | {
+    values = dict.fromkeys(spec.header, 0) | {
         "l_word": p.l.word,
         "r_word": p.r.word,
         "rows": p.rows.size,
@@ -114,6 +161,8 @@ def _launch(
         # about every millisecond; a step of depth takes its time even for a single element
         "poll": max(1, (1 << 25) // max(work // depth_blocks, 64 * depth)),
     }
+    if spec.ending:
+        values |= {"run": _run(p, spec.ending)} | {f"n{k}": n for k, n in enumerate(numbers)}
     at = 0
     for name, size in _room(p, spec, blocks).items():
         values[name] = at
@@ -121,11 +170,11 @@ def _launch(
     values["slice"] = at
     tail: list[int] = []
     for name, group in zip(("batch", "rows", "cols", "depth"), p.groups, strict=True):
-        values[f"{name}_at"] = len(HEADER) + len(tail)
-        strides = (s for operand in "lrc" for s in group.strides(operand))
+        values[f"{name}_at"] = len(values) + len(tail)
+        strides = (s for operand in spec.operands for s in group.strides(operand))
         tail += [len(group.sizes), *group.sizes, *strides]
     for side, operand, lanes in (("l", p.l, p.rows), ("r", p.r, p.cols)):
-        values[f"axes_{side}_at"] = len(HEADER) + len(tail)
+        values[f"axes_{side}_at"] = len(values) + len(tail)
         axes = operand.axes((p.batch, lanes, p.depth))
         tail += [len(axes), *(v for x in axes for v in x)]
     grain = max(1, min((1 << 18) // work, tasks // (4 * threads)))
@@ -133,7 +182,7 @@ def _launch(
     if spec.shared:
         phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
     params = (*values.values(), *tail)
-    return Launch((out,), tuple(phases), params, values["shared"], heavy, worker_scratch=at)
+    return Launch(outs, tuple(phases), params, values["shared"], heavy, worker_scratch=at)
 
 
 def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
@@ -143,7 +192,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     # blocks of depth but the last leave a result where it cannot be finished: one for each tile
     tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
-    return {
+    room = {
         "rows_l": 8 * (rows + lanes),
         "rows_c": 8 * rows,
         "cols_r": 8 * (cols + lanes),
@@ -156,3 +205,8 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
         "slab_l": p.l.slab(p.batch, p.rows, rows, p.depth, depth) * spec.dtype.itemsize,
         "slab_r": p.r.slab(p.batch, p.cols, cols, p.depth, depth) * spec.dtype.itemsize,
     }
+    if spec.ending:
+        room["partial"] += spec.tile.vector  # read in whole vectors from any column on
+        for name in spec.ending.extras:
+            room |= {f"rows_{name}": 8 * rows, f"cols_{name}": 8 * cols}
+    return room

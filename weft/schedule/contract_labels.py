@@ -127,8 +127,12 @@ class Problem:
         return self.groups[3]
 
 
-def resolve(a: Layout, b: Layout, c: Contraction) -> tuple[Problem, Layout]:
-    """The contraction of these layouts, and the result's layout."""
+def resolve(
+    a: Layout, b: Layout, c: Contraction, extras: Sequence[Layout] = ()
+) -> tuple[Problem, Layout]:
+    """The contraction of these layouts, and the result's layout. Groups have strides in `extras`,
+    too, operands of the result's shape: "e0", "e1", ….
+    """
     if a.type.dtype is not b.type.dtype or a.type.dtype is bool_:
         raise DTypeError(
             "contraction",
@@ -137,7 +141,16 @@ def resolve(a: Layout, b: Layout, c: Contraction) -> tuple[Problem, Layout]:
         )
     sizes = _sizes(a, b, c)
     out = Layout.dense(TensorType([sizes[n] for n in c.out], a.type.dtype))
-    return _problem(a, b, c, sizes, out), out
+    for extra in extras:
+        if extra.type.shape != out.type.shape:
+            raise ShapeError(
+                "epilogue",
+                expected=f"operands of the result's shape {out.type.shape}",
+                got=str(extra.type),
+                hint="broadcast them, with strides of 0",
+            )
+    others = {f"e{i}": _strides(c.out, extra) for i, extra in enumerate(extras)}
+    return _problem(a, b, c, sizes, out, others), out
 
 
 def _sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
@@ -164,8 +177,9 @@ def _sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
 
 
 def _problem(
-    a: Layout, b: Layout, c: Contraction, sizes: Mapping[str, int], out: Layout
-) -> Problem:
+    a: Layout, b: Layout, c: Contraction, sizes: Mapping[str, int], out: Layout,
+    others: Mapping[str, Mapping[str, int]],
+) -> Problem:  # fmt: skip
     in_a, in_b = set(labels(c.a)), set(labels(c.b))
     order = [x for x in dict.fromkeys(labels(c.a)) if x not in c.out]
     empty = any(sizes[n] == 0 for n in order)
@@ -184,6 +198,7 @@ def _problem(
         "l": {} if l.windowed else _strides(l.said, l.layout),
         "r": {} if r.windowed else _strides(r.said, r.layout),
         "c": c_strides,
+        **others,
     }
     fixed = {x for o in operands if o.windowed for x in labels(o.said)}
     batch = [x for x in by_place if x in in_a and x in in_b]

@@ -4,12 +4,13 @@ writes them and the code that reads them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from weft.buffer import Layout
+from weft.ops.scalar import Scalar, text, walk
 from weft.types.dtype import DType, int32
 
-OPERANDS = 3  # frame word of A; B and the result follow
-PARAMS = OPERANDS + 3  # frame word of the first param
+OPERANDS = 3  # frame word of A; B, what an epilogue reads, and the results follow
 
 #: The params every contraction begins with. "l" is the operand whose elements are broadcast (the
 #: rows of a tile), "r" the one that is read in vectors (its columns), "c" the result. Which of A
@@ -67,9 +68,51 @@ HEADER = (
 AXIS = ("size", "stride", "step", "pad", "p", "p_by", "q", "q_by")
 
 
-def param(name: str) -> int:
-    """The frame word of a header param."""
-    return PARAMS + HEADER.index(name)
+@dataclass(frozen=True)
+class Epilogue:
+    """What becomes of each finished element: one result for each of `rules`.
+
+    In a rule, `input_(0, …)` is the element as the contraction alone would store it, `input_(1 + i,
+    …)` the element of `extras[i]`, a layout of the result's shape (with strides of 0 where it is
+    broadcast), `param(k)` the run-time number `numbers[k]`.
+    """
+
+    rules: tuple[Scalar, ...]
+    extras: tuple[Layout, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The part of an epilogue that a kernel is made for. `modes` says how the results and each
+    extra operand run along the columns: "c" neighbours, in runs, "b" one element for all, "s"
+    scattered.
+    """
+
+    rules: tuple[Scalar, ...] = field(compare=False, repr=False)
+    dtypes: tuple[DType, ...]
+    modes: str
+    numbers: int
+    said: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        strange = {n.verb for n in walk(self.rules)} & {"load", "index"}
+        if strange:
+            raise TypeError(f"an epilogue's rules know no {' and no '.join(sorted(strange))}")
+        object.__setattr__(self, "said", text(*self.rules))
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """What the extra operands are called beside "l", "r" and "c"."""
+        return tuple(f"e{i}" for i in range(len(self.dtypes)))
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Params that follow the HEADER: how many columns in a row are neighbours in all operands
+        of mode "c"; tables of offsets; numbers.
+        """
+        tables = (f"{group}_{name}" for name in self.extras for group in ("rows", "cols"))
+        return ("run", *tables, *(f"n{k}" for k in range(self.numbers)))
 
 
 @dataclass(frozen=True)
@@ -127,6 +170,27 @@ class ContractSpec:
     )
     slab_r: str = ""
     shared: bool = False  # the module has a second function, "pack", which packs r for all tasks
+    ending: Ending | None = None  # not None: results are not the sums but made of them
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the params, in order."""
+        return HEADER + (self.ending.header if self.ending else ())
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Those that a group of labels has strides in."""
+        return ("l", "r", "c", *(self.ending.extras if self.ending else ()))
+
+    @property
+    def result(self) -> int:
+        """The frame word of the first result."""
+        return OPERANDS + 2 + (len(self.ending.dtypes) if self.ending else 0)
+
+    @property
+    def params(self) -> int:
+        """The frame word of the first param."""
+        return self.result + (len(self.ending.rules) if self.ending else 1)
 
     @property
     def wide(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from weft.buffer.interchange import allocate
 from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, fresh, installed, standard_mode
 from weft.ops.movement import broadcast_to, reshape
 from weft.tensor.arguments import flag, integer, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
@@ -92,7 +92,7 @@ def empty(*shape: Any, dtype: Any = None) -> Any:
     >>> wf.empty((2, 3)).shape
     (2, 3)
     """
-    return installed.tensor(allocate(TensorType(_shape(shape, "empty"), _dtype(dtype))))
+    return fresh(allocate(TensorType(_shape(shape, "empty"), _dtype(dtype))))
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
@@ -219,7 +219,8 @@ def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Value:
         raise ShapeError("arange", expected="a step other than 0", got=str(step))
     whole = all(isinstance(x, int) for x in (a, b, d))
     try:
-        size = max(0, -((a - b) // d) if whole else math.ceil((b - a) / d))
+        with standard_mode():
+            size = max(0, -((a - b) // d) if whole else math.ceil((b - a) / d))
     except OverflowError:
         raise ShapeError("arange", expected="fewer steps", got=f"{a} to {b} by {d}") from None
     wanted = as_dtype(dtype) if dtype is not None else int64 if whole else float32

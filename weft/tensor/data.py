@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.buffer import Buffer
 from weft.buffer.dlpack import from_dlpack as _share
 from weft.buffer.interchange import SMALL, adopt, copy_from_numpy, share_numpy
 from weft.errors import DTypeError, NumericsError, ShapeError
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, data_of, fresh, installed, standard_mode
 from weft.ops.elementwise import astype, copy as copied
 from weft.tensor.arguments import flag
 from weft.types import DType, as_dtype
@@ -58,7 +57,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         return astype(obj, dtype=wanted)
     if copy is False:
         if isinstance(obj, np.ndarray) and (wanted is None or wanted.np == obj.dtype):
-            return installed.tensor(share_numpy(obj))
+            return fresh(share_numpy(obj))
         if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
             return from_dlpack(obj)
         raise DTypeError(
@@ -77,7 +76,7 @@ def from_dlpack(x: Any, /) -> Any:
     >>> wf.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    return installed.tensor(_share(x))
+    return fresh(_share(x))
 
 
 _DEFAULTS = {"f": float32, "i": int64}
@@ -93,9 +92,7 @@ def finished(x: Any, requires_grad: bool) -> Any:
 def _copied(data: Any, dtype: Any, place: str) -> Value:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Value):
-        if not isinstance(data.data, Buffer):
-            return data if wanted is None else astype(data, dtype=wanted)
-        same = installed.tensor(data.data)
+        same = installed.tensor(data_of(data))
         return (
             copied(same)
             if wanted is None or wanted is data.type.dtype
@@ -112,8 +109,8 @@ def _copied(data: Any, dtype: Any, place: str) -> Value:
     if wanted is not None and a.dtype != wanted.np:
         a, made = _converted(a, wanted, place), True
     if made and a.nbytes <= SMALL and a.flags.c_contiguous:
-        return installed.tensor(adopt(a))
-    return installed.tensor(copy_from_numpy(a))
+        return fresh(adopt(a))
+    return fresh(copy_from_numpy(a))
 
 
 def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
@@ -162,7 +159,7 @@ def _converted(a: np.ndarray[Any, Any], to: DType, place: str) -> np.ndarray[Any
                 expected=f"numbers that {to.name} holds",
                 got=str(low if low < info.min else high),
             )
-    if a.dtype.kind != "f":
+    if a.dtype.kind != "f" and not to.is_float:
         return a.astype(to.np)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), standard_mode():
         return a.astype(to.np)

@@ -11,7 +11,7 @@ from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
 from weft.errors import CaptureError, IndexRangeError, ShapeError
 from weft.ops.basic_index import basic_assign, basic_index
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, data_of, installed
 from weft.ops.elementwise import astype, where
 from weft.ops.indexing import ravel_index, row_assign, take
 from weft.ops.movement import broadcast_to, permute_dims, reshape
@@ -151,7 +151,7 @@ def out_of_range_of(groups: list[Group], view: Value) -> IndexRangeError:
 def bad_index(groups: list[Group], view: Value) -> IndexRangeError | None:
     """Which of the indices is out of range, of which axis."""
     for g in groups:
-        if not g.is_mask and isinstance(g.picks.data, Buffer):
+        if not g.is_mask and isinstance(data_of(g.picks), Buffer):
             n: int = view.type.shape[g.axes[0]]  # type: ignore[assignment]
             given = to_numpy(g.picks.data)
             bad = given[(given < -n) | (given >= n)]
@@ -188,7 +188,7 @@ def _positions(index: Value) -> Value:
     """An integer index as it is; of a mask, where it holds."""
     if index.type.dtype is not bool_:
         return index
-    if not isinstance(index.data, Buffer):
+    if not isinstance(data_of(index), Buffer):
         raise CaptureError(
             PLACE,
             expected="a mask whose values are known",

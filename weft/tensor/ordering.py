@@ -9,7 +9,7 @@ from weft.buffer.interchange import to_numpy
 from weft.errors import CaptureError, ShapeError
 from weft.ops import cumulative, indexing as rows, searching, sorting as order
 from weft.ops.creation import full, zeros
-from weft.ops.define import Op, Value
+from weft.ops.define import Op, Value, data_of
 from weft.ops.elementwise import astype, floor_divide, not_equal, remainder
 from weft.ops.joining import concat
 from weft.ops.movement import permute_dims, reshape, slice_
@@ -111,7 +111,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 def flat_nonzero(v: Value, place: str) -> Value:
     """Row-major positions of the elements that are not zero."""
-    if not isinstance(v.data, Buffer):
+    if not isinstance(data_of(v), Buffer):
         raise CaptureError(
             place,
             expected="values that are known",

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.errors import DTypeError, ShapeError
 from weft.ops import random as ops
-from weft.ops.define import Op, Value, installed
+from weft.ops.define import Op, Value, capturing, installed
 from weft.ops.elementwise import astype, less
 from weft.ops.indexing import take
 from weft.ops.random_bits import counters
@@ -42,8 +42,10 @@ class _Generator:
         self.key, self.offset = 0, 0
         self.lock = threading.Lock()
 
-    def draw(self, count: int) -> tuple[int, int]:
+    def draw(self, count: int) -> tuple[Any, Any]:
         """The key and the first of `count` counters that nobody else gets."""
+        if capturing.now is not None:
+            return capturing.now.draw(count)
         with self.lock:
             key, offset = self.key, self.offset
             self.offset = (offset + count) % 2**64

@@ -12,7 +12,7 @@ from weft.buffer.interchange import to_numpy
 from weft.errors import DTypeError, IndexRangeError, ShapeError
 from weft.ops import indexing as rows, scatter as along
 from weft.ops.basic_index import basic_assign
-from weft.ops.define import Op, Value
+from weft.ops.define import Op, Value, data_of
 from weft.ops.elementwise import astype
 from weft.ops.movement import broadcast_to, slice_
 from weft.tensor.arguments import value
@@ -46,7 +46,7 @@ def _named(run: Callable[[], Any], place: str, index: Value, axis: int, n: Any) 
     try:
         return run()
     except IndexRangeError:
-        given = to_numpy(index.data) if isinstance(index.data, Buffer) else np.zeros(0)
+        given = to_numpy(index.data) if isinstance(data_of(index), Buffer) else np.zeros(0)
         bad = given[(given < -n) | (given >= n)]
         raise IndexRangeError(
             place,

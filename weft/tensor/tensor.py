@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.autodiff.backward import backward
+from weft.autodiff.backward import backward, grad_of, set_grad
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
@@ -27,7 +27,7 @@ from weft.errors import (
     ShapeError,
 )
 from weft.ops import elementwise as ew
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, capturing, data_of, fresh, installed, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
@@ -131,7 +131,7 @@ class Tensor(Value):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has added up here."""
-        return None if self.leaf is None else self.leaf.grad
+        return None if self.leaf is None else grad_of(self.leaf)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -143,7 +143,7 @@ class Tensor(Value):
             raise GradError(
                 "grad", expected="a tensor that requires a gradient", got="one that does not"
             )
-        self.leaf.grad = value
+        set_grad(self.leaf, value)
 
     def backward(
         self, grad: Tensor | None = None, *, retain_graph: bool = False, create_graph: bool = False
@@ -153,7 +153,7 @@ class Tensor(Value):
 
     def detach(self) -> Tensor:
         """The same value, without its history."""
-        return Tensor(self.data)
+        return Tensor(data_of(self))
 
     def clone(self) -> Tensor:
         """The same value in memory of its own; gradients flow through."""
@@ -162,8 +162,8 @@ class Tensor(Value):
     # other forms
 
     def _buffer(self, place: str) -> Buffer:
-        if isinstance(self.data, Buffer):
-            return self.data
+        if isinstance(data := data_of(self), Buffer):
+            return data
         raise CaptureError(
             place,
             expected="a tensor with data",
@@ -189,13 +189,15 @@ class Tensor(Value):
         """The one element, as a Python number."""
         if self.size != 1:
             raise ShapeError("item()", expected="a tensor of one element", got=str(self.type))
-        out: float | int | bool = to_numpy(self._buffer("item()")).astype(object).item()
-        return float(out) if self.dtype.is_float else out
+        a = to_numpy(self._buffer("item()"))
+        if self.dtype.is_float:
+            return _wide(a).item()  # type: ignore[no-any-return]
+        return a.item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         a = self.numpy()
-        return (a.astype(np.float64) if self.dtype.is_float else a).tolist()
+        return (_wide(a) if self.dtype.is_float else a).tolist()
 
     def to(self, target: Any) -> Tensor:
         """On another device ("cpu") or as another dtype."""
@@ -221,7 +223,10 @@ class Tensor(Value):
 
     def _rebind(self, new: Value) -> None:
         """Take over a value. Without a history of its own it leaves a leaf what it is."""
-        self.data = new.data
+        data = data_of(new)
+        if capturing.now is not None:
+            capturing.now.write(self)
+        self.data = data
         noted = new.note if recording.get() else None
         self.note = noted if noted is not None else self.leaf
 
@@ -255,7 +260,7 @@ class Tensor(Value):
                 got=str(self.type),
                 hint="use .any() or .all(), or & | ~ between conditions",
             )
-        if not isinstance(self.data, Buffer):
+        if not isinstance(data_of(self), Buffer):
             raise CaptureError(
                 "bool()",
                 expected="a value known while capturing",
@@ -290,7 +295,7 @@ class Tensor(Value):
         return display.html(self)
 
     def __copy__(self) -> Tensor:
-        return _rebuild(self.data, self.leaf is not None)
+        return _rebuild(data_of(self), self.leaf is not None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         out = _rebuild(copy_from_numpy(self.numpy()), self.leaf is not None)
@@ -447,6 +452,14 @@ for _module, _names in METHODS.items():
         setattr(Tensor, _name, getattr(_module, _name))
 
 
+def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers as float64: denormal ones, too, where the host has them read as zero."""
+    if a.dtype == np.float64:
+        return a
+    with standard_mode():
+        return a.astype(np.float64)
+
+
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:
     out = Tensor(data)
     if requires_grad:
@@ -463,13 +476,13 @@ def _unpickle(raw: bytes, shape: tuple[int, ...], dtype: str, requires_grad: boo
 def lift(x: Any) -> Tensor:
     """What an operand that is no tensor means: NumPy arrays and scalars are copied in."""
     if isinstance(x, (np.ndarray, np.generic)):
-        return Tensor(copy_from_numpy(np.asarray(x)))
+        return fresh(copy_from_numpy(np.asarray(x)))  # type: ignore[no-any-return]
     if type(x) in (float, int, bool):
         dtype = as_dtype(type(x))
         if type(x) is int and not -(2**63) <= x < 2**63:
             raise NumericsError("operand", expected="a number that int64 holds", got=str(x))
-        with np.errstate(over="ignore"):
-            return Tensor(copy_from_numpy(np.asarray(x, dtype.np)))
+        with np.errstate(over="ignore"), standard_mode():
+            return fresh(copy_from_numpy(np.asarray(x, dtype.np)))  # type: ignore[no-any-return]
     raise DTypeError(
         "operand",
         expected="a tensor, a NumPy array or a number",

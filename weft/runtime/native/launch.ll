@@ -7,7 +7,7 @@
 @text_no_error = internal constant [40 x i8] c"on_error returned instead of raising it\00"
 
 ; Stack of a launch, in words: what goes on around the frame (found by poll at negative offsets),
-; the frame, then per input its buffer (a strong reference: another thread may rebind the tensor
+; the frame (for a program, the frame of each step in turn), then per input its buffer (a strong reference: another thread may rebind the tensor
 ; meanwhile) and room for a scalar, then per output the object made so far: first the block, then
 ; the Buffer around it, then the Tensor around that.
 define ptr @launch(ptr %self, ptr %args, i64 %count) {
@@ -77,18 +77,24 @@ unrecorded:
   %n_params = call i64 @word(ptr %plan, i64 {{plan_n_params}})
   %twice = shl i64 %n_in, 1
   %operands = add i64 %n_in, %n_out
-  %frame_part = add i64 %operands, %n_params
+  %own_part = add i64 %operands, %n_params
+  %step_part = call i64 @word(ptr %plan, i64 {{plan_step_words}})
+  %frame_part = call i64 @llvm.smax.i64(i64 %own_part, i64 %step_part)
+  %bases_part = add i64 %operands, 2
   %other_part = add i64 %twice, %n_out
   %both = add i64 %frame_part, %other_part
-  %words = add i64 %both, {{frame_words}}
+  %all_parts = add i64 %both, %bases_part
+  %words = add i64 %all_parts, {{frame_words}}
   %stack = alloca i64, i64 %words, align 16
   %frame = getelementptr i64, ptr %stack, i64 {{frame_context}}
   %operands_at = getelementptr i64, ptr %frame, i64 3
   %out_operands = getelementptr i64, ptr %operands_at, i64 %n_in
   %params_at = getelementptr i64, ptr %out_operands, i64 %n_out
-  %held = getelementptr i64, ptr %params_at, i64 %n_params
+  %held = getelementptr i64, ptr %operands_at, i64 %frame_part
   %scalars = getelementptr i64, ptr %held, i64 %n_in
   %outs = getelementptr i64, ptr %scalars, i64 %n_in
+  %bases = getelementptr i64, ptr %outs, i64 %n_out
+  call void @set_pointer(ptr %frame, i64 {{frame_bases}}, ptr %bases)
   call void @set_word(ptr %frame, i64 {{frame_stop}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 9223372036854775807)
   call void @set_word(ptr %frame, i64 {{frame_thread}}, i64 0)

@@ -39,6 +39,7 @@ body:
   %phase = getelementptr i64, ptr %phases, i64 %at
   %function = call ptr @pointer(ptr %phase, i64 {{phase_function}})
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
+  call void @dress(ptr %phase, ptr %frame)
   %status = call i64 %function(ptr %frame, i64 0, i64 %tasks, i64 0)
   %next = add i64 %i, 1
   %fine = icmp eq i64 %status, 0
@@ -65,7 +66,9 @@ define internal i64 @scratch_bytes(ptr %plan) alwaysinline {
 ; Runs a heavy launch: without the GIL, on the pool if it is free, with an eye on signals.
 define internal i64 @run_heavy(ptr %plan, ptr %frame) noinline {
 entry:
-  %limit = load i64, ptr @pool_size  ; scratch was measured by it
+  %size = load i64, ptr @pool_size  ; scratch was measured by it
+  %planned = call i64 @word(ptr %plan, i64 {{plan_threads}})
+  %limit = call i64 @llvm.smin.i64(i64 %size, i64 %planned)
   %several = icmp sgt i64 %limit, 1
   %process = call i64 @process()
   br i1 %several, label %prepare, label %go
@@ -95,6 +98,7 @@ body:
   %phase = getelementptr i64, ptr %phases, i64 %at
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   %grain = call i64 @word(ptr %phase, i64 {{phase_grain}})
+  call void @dress(ptr %phase, ptr %frame)
   %parallel = icmp sgt i64 %tasks, %grain
   %share = and i1 %shared, %parallel
   br i1 %share, label %together, label %alone

@@ -123,6 +123,7 @@ place:
   br label %run
 run:
   %scratch_block = phi ptr [ null, %allocated ], [ %room, %place ]
+  call void @set_bases(ptr %plan, ptr %frame)
   %old_mode = call i32 @enter_float_mode()
   %heavy = call i64 @word(ptr %plan, i64 {{plan_heavy}})
   %is_light = icmp eq i64 %heavy, 0

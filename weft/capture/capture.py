@@ -1,0 +1,205 @@
+"""A call of a function, captured: its graph, and how inputs and results are bound to the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from weft.autodiff.mode import recording
+from weft.autodiff.tape import Leaf, pull
+from weft.capture.structure import Form, flatten
+from weft.capture.trace import Cell, Trace
+from weft.errors import CaptureError
+from weft.ir import Function, Node
+from weft.ops.define import Value, as_node, installed
+from weft.types import TensorType
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a program is called on, in the order of its params."""
+
+    arguments: tuple[int, ...]  # numbers of leaves of the call's arguments
+    cells: tuple[Cell, ...]
+    numbers: tuple[Callable[[], Any], ...]
+    random: bool  # key and counter of the generator
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A leaf of what the function returned: a result of the program by number, or something that
+    is known without running it: an argument, a tensor from outside, a Python value.
+    """
+
+    result: int | None = None
+    argument: int | None = None
+    value: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A place that holds another value afterwards: a cell, or an argument. No result: no gradient
+    any more.
+    """
+
+    result: int | None
+    cell: Cell | None = None
+    argument: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """A captured call."""
+
+    function: Function  # results: outputs, then what is written; for a gradient also its own
+    inputs: Inputs
+    form: Form
+    outputs: tuple[Output, ...]
+    writes: tuple[Write, ...]
+    drawn: int  # random numbers
+    noted: tuple[int, ...] = ()  # results that carry a gradient
+    seeds: tuple[Node, ...] = ()  # their cotangents: further inputs of `gradient`
+    slopes: tuple[tuple[int, Node], ...] = ()  # (input, its cotangent)
+    empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
+
+
+def capture(
+    f: Callable[..., Any], leaves: list[Any], form: Form, run: Callable[..., Any] | None = None
+) -> Captured:
+    """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of."""
+    trace = Trace()
+    try:
+        with trace:
+            stands = [trace.argument(x) if isinstance(x, Value) else x for x in leaves]
+            tensors = [i for i, x in enumerate(leaves) if isinstance(x, Value)]
+            firsts = list({id(leaves[i]): i for i in reversed(tensors)}.values())[::-1]
+            before = {i: stands[i].data for i in firsts}
+            args, kwargs = form.build(stands)
+            out = run(f, *args, **kwargs) if run else f(*args, **kwargs)
+            return _finish(trace, getattr(f, "__name__", "program"), out, stands, firsts, before)
+    finally:
+        trace.restore()
+
+
+def _finish(
+    trace: Trace,
+    name: str,
+    out: Any,
+    stands: list[Any],
+    firsts: list[int],
+    before: dict[int, Node],
+) -> Captured:
+    results: list[Node] = []
+    numbers: dict[Node, int] = {}
+
+    def result(n: Node) -> int:
+        if n not in numbers:
+            numbers[n] = len(results)
+            results.append(n)
+        return numbers[n]
+
+    found, form = flatten(out)
+    of_argument = {id(stands[i]): i for i in firsts}
+    known = {id(c.owner) for c in trace.cells.values()}
+    outputs = []
+    for x in found:
+        if not isinstance(x, Value):
+            outputs.append(Output(value=x))
+        elif id(x) in of_argument:
+            outputs.append(Output(argument=of_argument[id(x)]))
+        elif id(x) in known or not isinstance(x.data, Node):
+            outputs.append(Output(value=x))
+        else:
+            outputs.append(Output(result=result(x.data)))
+    writes = [Write(None if n is None else result(n), cell) for cell, n in trace.state()]
+    for cell in trace.cells.values():
+        if cell.written and not cell.is_grad and not _plain(cell.owner.note):
+            raise CaptureError(
+                "capture",
+                expected="tensors from outside to be updated inside wf.no_grad()",
+                got="an update with a history",
+            )
+    writes += [
+        Write(result(stands[i].data), argument=i) for i in firsts if stands[i].data is not before[i]
+    ]
+    noted, seeds, slopes = _gradient(trace, found, outputs)
+    inputs, params = _inputs(trace, firsts)
+    position = {p: i for i, p in enumerate(params)}
+    return Captured(
+        Function(name, params, tuple(results)),
+        inputs,
+        form,
+        tuple(outputs),
+        tuple(writes),
+        trace.draws.count if trace.draws else 0,
+        noted,
+        seeds,
+        tuple((position[p], g) for p, g in slopes),
+        tuple(c for c in trace.cells.values() if c.empty),
+    )
+
+
+def _plain(note: Any) -> bool:
+    return note is None or isinstance(note, Leaf)
+
+
+def _inputs(trace: Trace, firsts: list[int]) -> tuple[Inputs, tuple[Node, ...]]:
+    """The inputs in their order: arguments, cells, numbers, the random generator's state."""
+    count = len(firsts)
+    cells = [c for c in trace.cells.values() if c.node is not None]
+    random = [trace.draws.key.data, trace.draws.offset.data] if trace.draws else []
+    ordered = [
+        *trace.params[:count],
+        *(c.node for c in cells),
+        *(n for n, _ in trace.numbers),
+        *random,
+    ]
+    inputs = Inputs(
+        tuple(firsts), tuple(cells), tuple(read for _, read in trace.numbers), bool(random)
+    )
+    return inputs, tuple(ordered)  # type: ignore[arg-type]
+
+
+def _gradient(
+    trace: Trace, found: list[Any], outputs: list[Output]
+) -> tuple[tuple[int, ...], tuple[Node, ...], list[tuple[Node, Node]]]:
+    """Results that lead back to inputs with gradients; symbols for their cotangents; the cotangents
+    of those inputs, in graph terms.
+    """
+    if not recording.get():
+        return (), (), []
+    ends = {x.leaf: x for x in trace.arguments.values() if x.leaf is not None}
+    noted = [
+        (o.result, x)
+        for o, x in zip(outputs, found, strict=True)
+        if o.result is not None and x.note is not None
+    ]
+    if not noted:
+        return (), (), []
+    first = dict(reversed([(r, x) for r, x in noted]))
+    cells = {
+        c.owner.leaf: c.node
+        for c in trace.cells.values()
+        if not c.is_grad and c.node is not None and c.owner.leaf is not None
+    }
+    nodes = {leaf: _entry(trace, x) for leaf, x in ends.items()} | cells
+    seeds = [installed.tensor(trace.parameter(x.type)) for x in first.values()]
+    slopes = pull(
+        [(x.note, g) for x, g in zip(first.values(), seeds, strict=True)],
+        list(nodes),
+        retain=True,
+    )
+    pairs = [(nodes[leaf], as_node(g)) for leaf, g in slopes.items()]
+    if not pairs:  # used up: backward() was called inside
+        return (), (), []
+    return tuple(first), tuple(s.data for s in seeds), pairs  # type: ignore[arg-type]
+
+
+def _entry(trace: Trace, x: Value) -> Node:
+    """The param an argument came in as, whatever it holds now."""
+    position, _ = trace.leaves[x.leaf]
+    return trace.params[position]
+
+
+_ = TensorType

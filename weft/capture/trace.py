@@ -1,0 +1,222 @@
+"""Running a function into a graph.
+
+While a trace is open every op called in its thread becomes a node, whatever it is called on. Tensors
+from outside that are read (parameters, buffers, an optimizer's state) become inputs of the program;
+those that are given another value become outputs too, and get their old value back when the trace
+ends: a trace leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.autodiff.tape import Leaf
+from weft.buffer import Buffer
+from weft.errors import CaptureError
+from weft.ir import Function, Node
+from weft.ops.define import Call, Value, as_node, capturing, installed, parameter, record_call
+from weft.ops.elementwise import add
+from weft.types import TensorType
+from weft.types.dtype import int64
+
+
+@dataclass(eq=False)
+class Cell:
+    """A place outside that holds a value: a tensor's own, or the gradient of a leaf."""
+
+    owner: Any  # a Tensor, or a Leaf
+    node: Node | None = None  # the input that reads it; None: written before it was read
+    before: Any = None  # what it held: (data, note) or a gradient
+    written: bool = False
+    empty: bool = False  # a gradient that was looked at, and there was none
+    argument: int | None = None  # it is the gradient of that argument
+
+    @property
+    def is_grad(self) -> bool:
+        return isinstance(self.owner, Leaf)
+
+    def value(self) -> Any:
+        """The tensor whose data the place holds now, or None."""
+        return self.owner.grad if self.is_grad else self.owner
+
+
+@dataclass
+class Draws:
+    """Random numbers taken in the course of a trace."""
+
+    key: Value
+    offset: Value
+    count: int = 0
+
+
+@dataclass
+class Trace:
+    """A trace under way, and afterwards what it found."""
+
+    params: list[Node] = field(default_factory=list)
+    cells: dict[int, Cell] = field(default_factory=dict)  # by id of the owner
+    numbers: list[tuple[Node, Callable[[], Any]]] = field(default_factory=list)
+    arguments: dict[int, Value] = field(default_factory=dict)  # by id of the caller's tensor
+    leaves: dict[Leaf, tuple[int, Value]] = field(default_factory=dict)  # of arguments: which
+    draws: Draws | None = None
+
+    # inputs
+
+    def parameter(self, type_: Any) -> Node:
+        """A new input."""
+        node = Node(parameter, (), (("position", len(self.params)), ("type", type_)), type_)
+        self.params.append(node)
+        return node
+
+    def argument(self, x: Value) -> Value:
+        """What stands for a tensor that the function is called with."""
+        known = self.arguments.get(id(x))
+        if known is None:
+            known = installed.tensor(self.parameter(x.type))
+            if x.note is not None:
+                known.note = known.leaf = Leaf()
+                self.leaves[known.leaf] = len(self.params) - 1, x
+            self.arguments[id(x)] = known
+        return known
+
+    # what `weft.ops.define.Capture` asks for
+
+    def read(self, x: Value) -> Node:
+        if id(x) in self.arguments:
+            node: Node = self.arguments[id(x)].data
+            return node
+        cell = self._cell(x)
+        if cell.node is None:
+            if not (x.note is None or isinstance(x.note, Leaf)):
+                raise CaptureError(
+                    "capture",
+                    expected="tensors from outside that are parameters or constants",
+                    got=f"{x.type} with a history of its own",
+                    hint="pass it as an argument, or detach() it",
+                )
+            cell.node = self.parameter(x.type)
+        return cell.node
+
+    def write(self, x: Value) -> None:
+        if not isinstance(x.data, Buffer):
+            return
+        cell = self._cell(x)
+        cell.before, cell.written = (x.data, x.note), True
+
+    def read_grad(self, leaf: Leaf) -> Any:
+        cell = self._cell(leaf)
+        if cell.written:
+            return leaf.grad
+        of = self.leaves.get(leaf)
+        grad = leaf.grad if of is None else of[1].leaf and of[1].leaf.grad
+        if grad is None:
+            cell.empty = True
+            return None
+        if cell.node is None:
+            cell.node = self.parameter(grad.type)
+        return installed.tensor(cell.node)
+
+    def write_grad(self, leaf: Leaf) -> None:
+        cell = self._cell(leaf)
+        of = self.leaves.get(leaf)
+        if of is not None:
+            cell.argument = of[0]
+            if of[1].leaf is None:
+                raise CaptureError(
+                    "backward()",
+                    expected="a gradient that ends inside the captured function",
+                    got="an argument with a history of its own",
+                    hint="call backward() outside, or detach() the argument",
+                )
+        if not cell.written:
+            cell.before, cell.written = leaf.grad, True
+
+    def number(self, read: Callable[[], Any]) -> Any:
+        node = self.parameter(type(read()))
+        self.numbers.append((node, read))
+        return installed.tensor(node)
+
+    def draw(self, count: int) -> tuple[Any, Any]:
+        scalar = TensorType((), int64)
+        if self.draws is None:
+            key, offset = (installed.tensor(self.parameter(scalar)) for _ in range(2))
+            self.draws = Draws(key, offset)
+        at = self.draws.count
+        self.draws.count += count
+        return self.draws.key, add(self.draws.offset, at) if at else self.draws.offset
+
+    def _cell(self, owner: Any) -> Cell:
+        found = self.cells.get(id(owner))
+        if found is None:
+            found = self.cells[id(owner)] = Cell(owner)
+        return found
+
+    # the block
+
+    def __enter__(self) -> Trace:
+        if capturing.now is not None:
+            raise CaptureError("capture", got="a capture inside another one")
+        capturing.now = self
+        _doors.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        capturing.now = None
+        _doors.close()
+
+    def restore(self) -> None:
+        """Give every place outside what it held before."""
+        for cell in self.cells.values():
+            if not cell.written:
+                continue
+            if cell.is_grad:
+                cell.owner.grad = cell.before
+            else:
+                cell.owner.data, cell.owner.note = cell.before
+
+    def state(self) -> list[tuple[Cell, Node | None]]:
+        """The places that were written, and the node each holds at the end (None: no gradient)."""
+        out: list[tuple[Cell, Node | None]] = []
+        for cell in self.cells.values():
+            if cell.written:
+                value = cell.value()
+                out.append((cell, None if value is None else as_node(value)))
+        return out
+
+    def function(self, name: str, results: list[Node]) -> Function:
+        return Function(name, tuple(self.params), tuple(results))
+
+
+class _Doors:
+    """While any trace is open, launches by a known plan go through here: those of the tracing
+    thread become nodes, those of others run.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+        self.native: Callable[..., Any]
+
+    def open(self) -> None:
+        with self.lock:
+            if self.count == 0:
+                self.native, installed.launch = installed.launch, self.launch
+            self.count += 1
+
+    def close(self) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                installed.launch = self.native
+
+    def launch(self, plan: Any, *xs: Any) -> Any:
+        if capturing.now is None:
+            return self.native(plan, *xs)
+        call: Call = plan.call
+        return record_call(call.op, xs, call.attrs)
+
+
+_doors = _Doors()

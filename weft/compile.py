@@ -1,0 +1,136 @@
+"""The pipeline: a Python function, captured, rewritten, scheduled, turned into one native program.
+
+    capture -> passes -> schedule -> codegen -> run
+
+`compile` is what users call; `build` is the pipeline, a line per stage.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from weft.autodiff.mode import recording
+from weft.capture.capture import Captured, capture
+from weft.capture.structure import flatten
+from weft.errors import CaptureError, CaptureWarning
+from weft.ir import Function, Node
+from weft.ops.define import Value, capturing
+from weft.passes.inline import inline
+from weft.passes.simplify import simplify
+from weft.passes.split import split
+from weft.runtime.executable import Executable
+from weft.runtime.native_program import Native
+from weft.runtime.start import engine, machine
+
+#: captures of one function, beyond which it is run eagerly
+BUDGET = 64
+
+
+def optimise(f: Function) -> Function:
+    """The passes, in order. Each keeps every bit."""
+    f = inline(f)
+    return simplify(f)
+
+
+def build(captured: Captured) -> Executable:
+    """A captured call as an executable."""
+    f = captured.function
+    slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
+    whole = Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes))
+    whole = optimise(whole)
+    if not slopes:
+        return Executable(captured, Native(whole, machine), None, 0, whole)
+    forward, gradient, kept = split(whole, len(f.params), len(f.results))
+    return Executable(captured, Native(forward, machine), Native(gradient, machine), kept, whole)
+
+
+class Compiled:
+    """A function that runs as native programs, one for each kind of call."""
+
+    def __init__(self, f: Callable[..., Any], fallback: bool, name: str) -> None:
+        self.function, self.fallback, self.name = f, fallback, name
+        self.programs: dict[Any, list[Executable]] = {}
+        self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
+        self.lock = threading.RLock()
+        self.captures = 0
+        functools.update_wrapper(self, f, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if capturing.now is not None:
+            return self.function(*args, **kwargs)  # part of what is being captured
+        leaves, form = flatten((args, kwargs))
+        key = (form, recording.get(), *[_kind(x) for x in leaves])
+        for program in self.programs.get(key, ()):
+            if program.fits(leaves):
+                return program(leaves)
+        if key in self.eager:
+            return self.function(*args, **kwargs)
+        program = self._capture(key, leaves, form)
+        if program is None:
+            return self.function(*args, **kwargs)
+        return program(leaves)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def _capture(self, key: Any, leaves: list[Any], form: Any) -> Executable | None:
+        with self.lock:
+            for program in self.programs.get(key, ()):  # another thread may have been here
+                if program.fits(leaves):
+                    return program
+            engine()
+            try:
+                if self.captures >= BUDGET:
+                    raise CaptureError(
+                        self.name,
+                        expected=f"at most {BUDGET} kinds of calls",
+                        got="another one",
+                        hint="pass values that change as tensors",
+                    )
+                program = build(capture(self.function, leaves, form))
+            except CaptureError as e:
+                if not self.fallback:
+                    raise
+                self.eager[key] = str(e)
+                warnings.warn(f"{self.name} runs eagerly: {e}", CaptureWarning, stacklevel=3)
+                return None
+            self.captures += 1
+            self.programs.setdefault(key, []).append(program)
+            return program
+
+
+def _kind(x: Any) -> Any:
+    """What a capture depends on of a leaf."""
+    if isinstance(x, Value):
+        return x.type, x.note is not None
+    try:
+        hash(x)
+    except TypeError:
+        return type(x), id(x)
+    return type(x), x
+
+
+def compile(
+    fn_or_module: Any = None,
+    *,
+    dynamic: bool | None = None,
+    fallback: bool = True,
+    fast_math: bool = False,
+) -> Any:
+    """A function, or a module, that runs as one native program with the same bits.
+
+    >>> import weft as wf
+    >>> @wf.compile
+    ... def f(x):
+    ...     return (x * 2 + 1).sum()
+    >>> f(wf.tensor([1.0, 2.0]))
+    tensor(8.)
+    """
+    if fn_or_module is None:
+        return functools.partial(compile, dynamic=dynamic, fallback=fallback, fast_math=fast_math)
+    name = getattr(fn_or_module, "__name__", type(fn_or_module).__name__)
+    return Compiled(fn_or_module, fallback, name)

@@ -1,0 +1,1 @@
+"""Graph to graph, one pass per file, each keeping every bit."""

@@ -1,0 +1,158 @@
+"""A captured program, ready to run: from the leaves of a call to its results and the new state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.autodiff import tape
+from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.autodiff.tape import Leaf, Note, Pick, pull
+from weft.capture.capture import Captured
+from weft.capture.trace import Cell
+from weft.ir import Function
+from weft.ops.define import Call, Op, Value, inferred, installed
+from weft.ops.record import replay
+from weft.runtime.native_program import Native
+
+
+class Executable:
+    """A captured call, compiled. `gradient` gives the cotangents of inputs, of saved values and
+    cotangents of results.
+    """
+
+    def __init__(
+        self,
+        captured: Captured,
+        forward: Native,
+        gradient: Native | None,
+        kept: int,
+        whole: Function,
+    ) -> None:
+        self.captured, self.forward, self.gradient, self.kept = captured, forward, gradient, kept
+        inputs = captured.inputs
+        self.arguments = inputs.arguments
+        self.cells: tuple[Cell, ...] = inputs.cells
+        self.plain = all(not c.is_grad for c in inputs.cells)
+        self.owners = [c.owner for c in inputs.cells]
+        self.results = len(captured.function.results)
+        self.whole = whole
+        self.op = Op(captured.function.name, _no_rule, vjp=self._vjp)
+        outs = captured.outputs
+        self.single = captured.form.kind is None and outs[0].result == 0 and not captured.writes
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Whether gradients are where they were when the call was captured."""
+        captured = self.captured
+        for cell in self.cells:
+            if cell.is_grad and self._grad(cell, leaves) is None:
+                return False
+        return all(self._grad(c, leaves) is None for c in captured.empty)
+
+    @staticmethod
+    def _grad(cell: Cell, leaves: list[Any]) -> Any:
+        leaf = cell.owner if cell.argument is None else leaves[cell.argument].leaf
+        return None if leaf is None else leaf.grad
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        captured = self.captured
+        xs = [leaves[i] for i in self.arguments]
+        if self.plain:
+            xs += self.owners
+        else:
+            xs += [self._grad(c, leaves) if c.is_grad else c.owner for c in self.cells]
+        inputs = captured.inputs
+        if inputs.numbers:
+            xs += [read() for read in inputs.numbers]
+        if inputs.random:
+            key, offset = installed.random_state[0]()
+            installed.random_state[1]((key, (offset + captured.drawn) % 2**64))
+            xs += [_signed(key), _signed(offset)]
+        outs = self.forward.run(xs)
+        if self.gradient is not None and recording.get():
+            self._note(xs, outs)
+        if self.single:
+            return outs[0]
+        return self._finish(leaves, outs)
+
+    def _finish(self, leaves: list[Any], outs: tuple[Any, ...]) -> Any:
+        """Put new values where they belong and results into their structure."""
+        captured = self.captured
+        for w in captured.writes:
+            made = None if w.result is None else outs[w.result]
+            if w.cell is None:
+                leaves[w.argument].data = made.data  # type: ignore[index, union-attr]
+            elif w.cell.is_grad:
+                leaf = w.cell.owner if w.cell.argument is None else leaves[w.cell.argument].leaf
+                leaf.grad = made
+            else:
+                w.cell.owner.data = made.data  # type: ignore[union-attr]
+        found = [
+            outs[o.result]
+            if o.result is not None
+            else (o.value if o.argument is None else leaves[o.argument])
+            for o in captured.outputs
+        ]
+        return captured.form.build(found)
+
+    # gradients through the call
+
+    def _note(self, xs: list[Any], outs: tuple[Any, ...]) -> None:
+        parents = tuple([x.note if isinstance(x, Value) else None for x in xs])
+        if all(p is None for p in parents):
+            return
+        types = tuple([x.type if isinstance(x, Value) else type(x) for x in xs])
+        made = Note(
+            Call(self.op, types, {}),
+            parents,
+            tuple([x.data if isinstance(x, Value) else x for x in xs]),
+            tuple([o.data for o in outs]),
+            tape.next_serial[0](),
+        )
+        for r in self.captured.noted:
+            outs[r].note = Pick(made, r)
+
+    def _vjp(self, g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
+        captured = self.captured
+        seeds = [g[r] for r in captured.noted]
+        out: list[Any] = [None] * len(xs)
+        if recording.get():
+            with enable_grad():
+                stands = [_leaf(x) if isinstance(x, Value) else x for x in xs]
+                again = replay(captured.function, tuple(stands))
+                found = pull(
+                    [(again[r].note, s) for r, s in zip(captured.noted, seeds, strict=True)],
+                    [x.note for x in stands if isinstance(x, Value) and x.note is not None],
+                    retain=True,
+                    create_graph=True,
+                )
+            for position, _ in captured.slopes:
+                out[position] = found.get(stands[position].note)
+            return tuple(out)
+        assert self.gradient is not None
+        given = [x for x in xs if isinstance(x, Value)]
+        del given
+        saved = y[self.results : self.results + self.kept]
+        with no_grad():
+            slopes = self.gradient.run([*xs, *saved, *seeds])
+        for (position, _), slope in zip(captured.slopes, slopes, strict=True):
+            out[position] = slope
+        return tuple(out)
+
+
+def _leaf(x: Value) -> Value:
+    if x.note is None or not x.type.dtype.is_float:
+        return x
+    out = installed.tensor(x.data, x.note)
+    return out
+
+
+def _no_rule(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError
+
+
+def _signed(n: int) -> int:
+    """As the int64 of the same bits."""
+    return n - 2**64 if n >= 2**63 else n
+
+
+_ = (Leaf, inferred)

@@ -1,0 +1,71 @@
+; Programs: plans of many steps. Each step has a frame of its own, which is written over the last
+; one's just before its phases run, from a recipe (words): where its scratch memory starts in the
+; arena, how many operands it has, (base, offset in bytes) of each, how many params, the params.
+; Bases are the arena, 0 (for absolute addresses), the program's inputs, then its outputs.
+
+; The bases of a program, once its inputs are gathered and its memory is allocated.
+define internal void @set_bases(ptr %plan, ptr %frame) alwaysinline {
+entry:
+  %step_words = call i64 @word(ptr %plan, i64 {{plan_step_words}})
+  %single = icmp eq i64 %step_words, 0
+  br i1 %single, label %done, label %program
+program:
+  %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
+  %arena = call i64 @word(ptr %frame, i64 2)
+  call void @set_word(ptr %bases, i64 0, i64 %arena)
+  call void @set_word(ptr %bases, i64 1, i64 0)
+  %n_in = call i64 @word(ptr %plan, i64 {{plan_n_in}})
+  %n_out = call i64 @word(ptr %plan, i64 {{plan_n_out}})
+  %n = add i64 %n_in, %n_out
+  %bytes = shl i64 %n, 3
+  %to = getelementptr i64, ptr %bases, i64 2
+  %from = getelementptr i64, ptr %frame, i64 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %to, ptr align 8 %from, i64 %bytes, i1 false)
+  br label %done
+done:
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Writes the frame of the step that a phase begins.
+define internal void @dress(ptr %phase, ptr %frame) alwaysinline {
+entry:
+  %recipe = call ptr @pointer(ptr %phase, i64 {{phase_recipe}})
+  %none = icmp eq ptr %recipe, null
+  br i1 %none, label %done, label %begin
+begin:
+  %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
+  %arena = call i64 @word(ptr %bases, i64 0)
+  %scratch = call i64 @word(ptr %recipe, i64 0)
+  %scratch_at = add i64 %arena, %scratch
+  call void @set_word(ptr %frame, i64 2, i64 %scratch_at)
+  %n = call i64 @word(ptr %recipe, i64 1)
+  %places = getelementptr i64, ptr %recipe, i64 2
+  %operands = getelementptr i64, ptr %frame, i64 3
+  br label %head
+head:
+  %i = phi i64 [ 0, %begin ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %numbers
+body:
+  %twice = shl i64 %i, 1
+  %place = getelementptr i64, ptr %places, i64 %twice
+  %which = call i64 @word(ptr %place, i64 0)
+  %offset = call i64 @word(ptr %place, i64 1)
+  %base = call i64 @word(ptr %bases, i64 %which)
+  %address = add i64 %base, %offset
+  call void @set_word(ptr %operands, i64 %i, i64 %address)
+  %next = add i64 %i, 1
+  br label %head
+numbers:
+  %pairs = shl i64 %n, 1
+  %count_at = getelementptr i64, ptr %places, i64 %pairs
+  %count = call i64 @word(ptr %count_at, i64 0)
+  %from = getelementptr i64, ptr %count_at, i64 1
+  %to = getelementptr i64, ptr %operands, i64 %n
+  %bytes = shl i64 %count, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %to, ptr align 8 %from, i64 %bytes, i1 false)
+  br label %done
+done:
+  ret void
+}

@@ -1,0 +1,54 @@
+"""A function as native plans, one for each way its inputs can lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.ir import Function
+from weft.ops.define import Value, installed
+from weft.runtime.plan import Plan
+from weft.runtime.program import make_program
+from weft.schedule.launch import Machine
+from weft.schedule.program import ProgramPlan, plan_program
+from weft.schedule.single import weak_dtype
+from weft.types import TensorType, result_dtype
+
+#: plans kept per program; layouts that change every call must not fill the memory
+PLANS = 64
+
+
+class Native:
+    """A function, compiled when it is first called and again only for inputs that lie otherwise."""
+
+    def __init__(self, function: Function, machine: Callable[[], Machine]) -> None:
+        self.function, self.machine = function, machine
+        self.plans: dict[Any, Plan] = {}
+        self.last: ProgramPlan | None = None
+
+    def run(self, xs: list[Any]) -> tuple[Any, ...]:
+        """The results on these inputs: tensors, and Python numbers where it takes those."""
+        key = tuple([x.data.layout if isinstance(x, Value) else None for x in xs])
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.prepare(key)
+        if not self.function.results:
+            return ()
+        outs = installed.launch(plan, *xs)
+        return outs if isinstance(outs, tuple) else (outs,)
+
+    def prepare(self, key: tuple[Any, ...]) -> Plan:
+        """Compile for inputs of these layouts."""
+        layouts = tuple(
+            x if x is not None else weak_dtype(result_dtype(p.type))
+            for x, p in zip(key, self.function.params, strict=True)
+        )
+        self.last = plan_program(self.function, layouts, self.machine())
+        plan = make_program(self.last, layouts)
+        if len(self.plans) >= PLANS:
+            self.plans.clear()
+        self.plans[key] = plan
+        return plan
+
+
+_ = TensorType

@@ -1,0 +1,70 @@
+"""A planned program as the native engine reads it: a plan of many steps."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import ShapeError
+from weft.runtime import kernels
+from weft.runtime.plan import MAX_WORDS, Plan, Word, kind_of
+from weft.schedule.program import ProgramPlan, Spot
+from weft.types import DType
+
+_MAX_CHUNKS = 1 << 30  # claims are counted in 32 bits
+
+
+def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> Plan:
+    """The plan the engine runs: `launch(plan, *inputs)` gives the results in order.
+
+    `inputs` are the layouts or, for Python numbers, dtypes that it takes.
+    """
+    held = [kernels.code(p.spec) for s in plan.steps for p in s.launch.phases]
+    phases: list[int] = []
+    recipes: list[int] = []
+    recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
+    longest = 1
+    for step in plan.steps:
+        start = len(recipes)
+        recipes += (step.scratch.offset if step.scratch else 0, len(step.operands))
+        for spot in step.operands:
+            recipes += (spot.base, _offset(spot))
+        recipes += (len(step.launch.params), *step.launch.params)
+        longest = max(longest, len(step.operands) + len(step.launch.params))
+        for i, phase in enumerate(step.launch.phases):
+            at = kernels.address(phase.spec, phase.function)
+            grain = max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1)
+            if not step.launch.heavy:
+                grain = max(phase.tasks, 1)
+            phases += (at, phase.tasks, grain, 0)
+            recipe_of.append(-1 if i else start)
+    kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
+    sizes = [layout.type.nbytes for layout in plan.outs]
+    if longest + 3 * len(kinds) + 3 * len(sizes) > MAX_WORDS:
+        expected, got = f"at most {MAX_WORDS} words of frame", str(longest + 3 * len(kinds))
+        raise ShapeError("program", expected=expected, got=got)
+    memory = array("q", bytes(8 * len(Word)))
+    memory[Word.N_IN] = len(kinds)
+    memory[Word.N_OUT] = len(sizes)
+    memory[Word.SCRATCH] = plan.arena
+    memory[Word.N_PHASES] = len(recipe_of)
+    memory[Word.KEEP] = 0
+    memory[Word.HEAVY] = plan.heavy
+    memory[Word.STEP_WORDS] = longest
+    memory[Word.THREADS] = plan.threads
+    memory.extend((*phases, *kinds, *sizes, *recipes))
+    # extended for the last time: from here on it stays where it is
+    start = memory.buffer_info()[0] + 8 * len(Word)
+    memory[Word.PARAMS] = memory[Word.PHASES] = start
+    memory[Word.KINDS] = start + 8 * len(phases)
+    memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
+    recipes_at = memory[Word.SIZES] + 8 * len(sizes)
+    for i, offset in enumerate(recipe_of):
+        if offset >= 0:
+            memory[len(Word) + 4 * i + 3] = recipes_at + 8 * offset
+    return Plan((memory, (held, plan)), call, plan.outs)
+
+
+def _offset(spot: Spot) -> int:
+    return spot.offset + (spot.block.offset if spot.block else 0)

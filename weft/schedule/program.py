@@ -1,0 +1,246 @@
+"""A whole graph -> one plan: kernels in order, every value with its place in memory.
+
+Values lie in the program's inputs, in its outputs, in constants or in the arena. Views cost
+nothing: they are another layout over the same place. Groups of nodes that one kernel can do are
+found by `weft.schedule.partition`; what a group means is planned like a single op.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.buffer import Buffer, Layout
+from weft.ir import Function, Node
+from weft.ops.define import Op, constant, result
+from weft.ops.elementwise import copy
+from weft.schedule.arena import place
+from weft.schedule.launch import Launch, Machine
+from weft.schedule.partition import Group, partition, plan_group
+from weft.schedule.single import plan_single, weak_dtype
+from weft.types import DType, TensorType, result_dtype
+from weft.types.dtype import float64
+
+#: bases that a place may count from; inputs and then outputs follow
+ARENA, ABSOLUTE, OPERANDS = 0, 1, 2
+
+
+@dataclass(eq=False)
+class Block:
+    """Memory of the arena, from the step that writes it to the last that reads it."""
+
+    size: int
+    birth: int
+    death: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a value lies: a layout from a base on. `base` is ABSOLUTE, an operand's, or ARENA with
+    its block.
+    """
+
+    base: int
+    offset: int  # bytes
+    layout: Layout | DType  # a bare dtype: a Python number, in memory of that dtype
+    block: Block | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One launch on places in memory."""
+
+    launch: Launch
+    operands: tuple[Spot, ...]  # inputs, then results
+    scratch: Block | None
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramPlan:
+    """Everything the engine needs to run a function."""
+
+    function: Function
+    steps: tuple[Step, ...]
+    arena: int  # bytes
+    outs: tuple[Layout, ...]
+    threads: int
+    keep: tuple[Any, ...] = field(default=())  # owners of the constants
+
+    @property
+    def heavy(self) -> bool:
+        return any(s.launch.heavy for s in self.steps)
+
+
+def plan_program(f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> ProgramPlan:
+    """The plan of `f` on inputs of these layouts. Results are dense, in the order of `f.results`."""
+    return _Planner(f, layouts, machine).plan()
+
+
+class _Planner:
+    def __init__(
+        self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine
+    ) -> None:
+        self.f, self.machine = f, machine
+        self.steps: list[Step] = []
+        self.blocks: list[Block] = []
+        self.keep: list[Any] = []
+        self.spots: dict[Node, Spot] = {
+            p: Spot(OPERANDS + i, 0, layout) for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
+        }
+        self.targets: dict[Node, int] = {}  # results not yet written -> base
+        for i, r in enumerate(f.results):
+            self.targets.setdefault(r, OPERANDS + len(f.params) + i)
+
+    def plan(self) -> ProgramPlan:
+        for group in partition(self.f):
+            self._group(group)
+        for i, r in enumerate(self.f.results):
+            base = OPERANDS + len(self.f.params) + i
+            if self.spots[r].base != base or not self._dense(self.spots[r]):
+                self._copy(self.spots[r], base)
+        offsets, top = place(
+            [b.size for b in self.blocks], [b.birth for b in self.blocks], [b.death for b in self.blocks]
+        )
+        for b, at in zip(self.blocks, offsets, strict=True):
+            b.offset = at
+        outs = tuple(Layout.dense(r.type) for r in self.f.results)
+        return ProgramPlan(
+            self.f, tuple(self.steps), top, outs, self.machine.threads, tuple(self.keep)
+        )
+
+    # one group
+
+    def _group(self, group: Group) -> None:
+        if len(group.nodes) > 1:
+            inputs = [self._operand(n) for n in group.inputs]
+            launch = plan_group(group, [s.layout for s in inputs], self.machine)
+            if launch is not None:
+                self._step(launch, inputs, group.outputs, group.nodes)
+                return
+            for n in group.nodes:
+                self._group(Group((n,), n.inputs, (n,)))
+            return
+        (n,) = group.nodes
+        op: Op = n.op  # type: ignore[assignment]
+        if op is result:
+            return  # placed with the node it picks from
+        if op is constant:
+            self._constant(n)
+        elif op.view is not None:
+            self._view(n, op)
+        else:
+            self._single(n, op)
+
+    def _single(self, n: Node, op: Op) -> None:
+        inputs = [self._operand(i) for i in n.inputs]
+        if op.dense:
+            inputs = [s if self._dense(s) else self._copy(s) for s in inputs]
+        types = tuple(i.type for i in n.inputs)
+        layouts = tuple(s.layout if isinstance(s.layout, Layout) else None for s in inputs)
+        attrs = dict(n.attrs)
+        picks = [p for p in self.f.order if p.op is result and p.inputs[0] is n]
+        out: Any = n.type
+        if picks or _several(op, types, attrs):
+            out = op.infer(*types, **attrs)
+        launch = plan_single(op, types, layouts, attrs, out, self.machine)
+        assert launch is not None, op.name
+        if isinstance(out, tuple):
+            by_place = {p.attr("position"): p for p in picks}
+            self._step(launch, inputs, tuple(by_place.get(i) for i in range(len(out))), (n,))
+        else:
+            self._step(launch, inputs, (n,), (n,))
+
+    def _view(self, n: Node, op: Op) -> None:
+        spot = self._operand(n.inputs[0])
+        viewed = op.view(spot.layout, **dict(n.attrs))  # type: ignore[misc]
+        if viewed is None:
+            spot = self._copy(spot)
+            viewed = op.view(spot.layout, **dict(n.attrs))  # type: ignore[misc]
+        layout, offset = viewed
+        at = spot.offset + offset * layout.type.dtype.itemsize
+        self.spots[n] = Spot(spot.base, at, layout, spot.block)
+
+    def _constant(self, n: Node) -> None:
+        value = n.attr("value")
+        if isinstance(value, Buffer):
+            self.keep.append(value)
+            self.spots[n] = Spot(ABSOLUTE, value.address, value.layout)
+
+    # places
+
+    def _operand(self, n: Node) -> Spot:
+        spot = self.spots.get(n)
+        if spot is None and n.op is constant:
+            self._constant(n)
+            spot = self.spots.get(n) or self._number(n)
+        assert spot is not None, n.op.name
+        if spot.block is not None:
+            spot.block.death = len(self.steps)
+        return spot
+
+    def _number(self, n: Node) -> Spot:
+        """A Python number that a kernel reads from memory."""
+        import numpy as np
+
+        value = n.attr("value")
+        dtype = float64 if isinstance(value, float) else weak_dtype(result_dtype(type(value)))
+        array = np.asarray([value], dtype.np)
+        self.keep.append(array)
+        return Spot(ABSOLUTE, array.ctypes.data, dtype)
+
+    def _dense(self, spot: Spot) -> bool:
+        return isinstance(spot.layout, DType) or spot.layout.is_dense
+
+    def _copy(self, spot: Spot, base: int | None = None) -> Spot:
+        """The value laid out densely, in the arena or at an output."""
+        assert isinstance(spot.layout, Layout)
+        type_ = spot.layout.type
+        if spot.block is not None:
+            spot.block.death = len(self.steps)
+        launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
+        assert launch is not None
+        made = self._result(launch.outs[0]) if base is None else Spot(base, 0, launch.outs[0])
+        self._append(launch, (spot, made), ())
+        return made
+
+    def _result(self, layout: Layout) -> Spot:
+        block = Block(layout.type.nbytes, len(self.steps), len(self.steps))
+        self.blocks.append(block)
+        return Spot(ARENA, 0, layout, block)
+
+    def _step(
+        self,
+        launch: Launch,
+        inputs: list[Spot],
+        outputs: tuple[Node | None, ...],
+        nodes: tuple[Node, ...],
+    ) -> None:
+        made = []
+        for n, layout in zip(outputs, launch.outs, strict=True):
+            base = self.targets.pop(n, None) if n is not None else None
+            spot = self._result(layout) if base is None else Spot(base, 0, layout)
+            made.append(spot)
+            if n is not None:
+                self.spots[n] = spot
+        self._append(launch, (*inputs, *made), nodes)
+
+    def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
+        if not launch.phases:
+            return
+        bytes_ = launch.scratch + launch.worker_scratch * (
+            self.machine.threads if launch.heavy else 1
+        )
+        scratch = None
+        if bytes_:
+            scratch = Block(bytes_, len(self.steps), len(self.steps))
+            self.blocks.append(scratch)
+        self.steps.append(Step(launch, operands, scratch, nodes))
+
+
+def _several(op: Op, types: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
+    return op.extern is not None and isinstance(op.infer(*types, **attrs), tuple)
+
+
+_ = TensorType
