@@ -19,9 +19,11 @@ from weft.capture.structure import flatten
 from weft.errors import CaptureError, CaptureWarning
 from weft.ir import Function, Node
 from weft.ops.define import Value, capturing
+from weft.passes.fold import fold
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
 from weft.passes.split import split
+from weft.passes.turn import turn
 from weft.runtime.executable import Executable
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
@@ -33,7 +35,9 @@ BUDGET = 64
 def optimise(f: Function) -> Function:
     """The passes, in order. Each keeps every bit."""
     f = inline(f)
-    return simplify(f)
+    f = fold(f)
+    f = simplify(f)
+    return turn(f)
 
 
 def build(captured: Captured) -> Executable:

@@ -56,13 +56,18 @@ def plan_composite(
     if any(x is None for x in layouts):
         return None
     f = expanded(op.name, op.body, types, attrs)  # type: ignore[arg-type]
+    return plan_function(f, [x for x in layouts if x is not None], machine)
+
+
+def plan_function(f: Function, layouts: Sequence[Any], machine: Machine) -> Launch | None:
+    """A function of ops that have kernels of their own, as one launch, or None."""
     try:
         if any(_op(n).fold for n in f.order):
             one = FoldBody(f, _literal)
             if one.readable:
-                return one.plan([x for x in layouts if x is not None], machine.threads)
-            return _Rows(f).plan([x for x in layouts if x is not None], machine.threads)
-        return _as_map(f, [x for x in layouts if x is not None])
+                return one.plan(layouts, machine.threads)
+            return _Rows(f).plan(layouts, machine.threads)
+        return _as_map(f, layouts)
     except Unreadable:
         return None
 

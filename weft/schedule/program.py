@@ -16,7 +16,7 @@ from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
 from weft.schedule.arena import place
 from weft.schedule.launch import Launch, Machine
-from weft.schedule.partition import Group, partition, plan_group
+from weft.schedule.partition import Group, partition, plan_group, smaller
 from weft.schedule.single import plan_single, weak_dtype
 from weft.types import DType, TensorType, result_dtype
 from weft.types.dtype import float64
@@ -119,8 +119,8 @@ class _Planner:
             if launch is not None:
                 self._step(launch, inputs, group.outputs, group.nodes)
                 return
-            for n in group.nodes:
-                self._group(Group((n,), n.inputs, (n,)))
+            for part in smaller(group):
+                self._group(part)
             return
         (n,) = group.nodes
         op: Op = n.op  # type: ignore[assignment]

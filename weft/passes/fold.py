@@ -1,0 +1,45 @@
+"""What depends on nothing is computed once, while compiling, by the kernels that would have run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.autodiff.mode import no_grad
+from weft.buffer import Buffer
+from weft.ir import Function, Node
+from weft.ops.define import Op, Value, constant, installed, result
+from weft.types import TensorType
+
+#: bytes of a value that a program may carry about instead of computing it
+MOST = 1 << 16
+
+
+def fold(f: Function) -> Function:
+    """`f` with every small value that depends on no input made a constant."""
+    env: dict[Node, Node] = {p: p for p in f.params}
+    for n in f.order:
+        inputs = tuple([env[i] for i in n.inputs])
+        env[n] = _folded(n, inputs) or (
+            n
+            if all(a is b for a, b in zip(inputs, n.inputs, strict=True))
+            else Node(n.op, inputs, n.attrs, n.type, n.loc, n.regions)
+        )
+    return Function(f.name, f.params, tuple([env[r] for r in f.results]))
+
+
+def _folded(n: Node, inputs: tuple[Node, ...]) -> Node | None:
+    if n.op in (constant, result) or n.regions or any(i.op is not constant for i in inputs):
+        return None
+    if not isinstance(n.type, TensorType) or n.type.nbytes > MOST:
+        return None
+    op: Op = n.op  # type: ignore[assignment]
+    with no_grad():
+        out = op(*(_value(i) for i in inputs), **dict(n.attrs))
+    if not isinstance(out, Value) or not isinstance(out.data, Buffer):
+        return None
+    return Node(constant, (), (("value", out.data), ("type", n.type)), n.type, n.loc)
+
+
+def _value(n: Node) -> Any:
+    value = n.attr("value")
+    return installed.tensor(value) if isinstance(value, Buffer) else value
