@@ -209,7 +209,7 @@ class _Rows:
         if kind == "one":
             return x
         if kind == "each":
-            return x if shape == self.rows else self._joined(x, (*shape[: -self.folded], 1))
+            return x if shape == self.rows else self._joined(x, shape[: -self.folded])
         return self._joined(x, (*shape[: -self.folded], self.n))
 
     def _joined(self, x: Layout, shape: tuple[Any, ...]) -> Layout:
