@@ -21,7 +21,8 @@ from weft.autodiff import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from weft.compile import compile as compile
+from weft.capture.placeholders import placeholder as placeholder
+from weft.compile import build as build, compile as compile, trace as trace
 from weft.runtime.start import (
     get_num_threads as get_num_threads,
     set_num_threads as set_num_threads,

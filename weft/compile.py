@@ -2,23 +2,27 @@
 
     capture -> passes -> schedule -> codegen -> run
 
-`compile` is what users call; `build` is the pipeline, a line per stage.
+`compile` is what users call; `build_captured` is the pipeline, a line per stage.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from weft.autodiff.mode import recording
+from weft.capture import placeholders
 from weft.capture.capture import Captured, capture
 from weft.capture.structure import flatten
+from weft.debug.explain import Explanation
+from weft.deploy.program import Program
 from weft.errors import CaptureError, CaptureWarning
 from weft.ir import Function, Node
-from weft.ops.define import Value, capturing
+from weft.ops.define import Value, capturing, installed
 from weft.passes.fold import fold
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
@@ -40,7 +44,7 @@ def optimise(f: Function) -> Function:
     return turn(f)
 
 
-def build(captured: Captured) -> Executable:
+def build_captured(captured: Captured) -> Executable:
     """A captured call as an executable."""
     f = captured.function
     slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
@@ -67,7 +71,7 @@ class Compiled:
         if capturing.now is not None:
             return self.function(*args, **kwargs)  # part of what is being captured
         leaves, form = flatten((args, kwargs))
-        key = (form, recording.get(), *[_kind(x) for x in leaves])
+        key = _key(leaves, form)
         for program in self.programs.get(key, ()):
             if program.fits(leaves):
                 return program(leaves)
@@ -77,6 +81,30 @@ class Compiled:
         if program is None:
             return self.function(*args, **kwargs)
         return program(leaves)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Function:
+        """The captured graph of a call with these arguments; printing it gives its text."""
+        return self._program(args, kwargs).captured.function
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What becomes of a call with these arguments: captured, fused, saved, placed."""
+        return Explanation(self.name, self._program(args, kwargs))
+
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+        leaves, form = flatten((args, kwargs))
+        key = _key(leaves, form)
+        for program in self.programs.get(key, ()):
+            if program.fits(leaves):
+                return program
+        program = self._capture(key, leaves, form)
+        if program is None:
+            raise CaptureError(self.name, got=f"a call that runs eagerly: {self.eager[key]}")
+        return program
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -95,7 +123,7 @@ class Compiled:
                         got="another one",
                         hint="pass values that change as tensors",
                     )
-                program = build(capture(self.function, leaves, form))
+                program = build_captured(capture(self.function, leaves, form))
             except CaptureError as e:
                 if not self.fallback:
                     raise
@@ -107,6 +135,15 @@ class Compiled:
             return program
 
 
+def _key(leaves: list[Any], form: Any) -> tuple[Any, ...]:
+    """What a capture depends on of a call."""
+    kinds = [_kind(x) for x in leaves]
+    tensors = [id(x) for x in leaves if isinstance(x, Value)]
+    if len(set(tensors)) != len(tensors):  # the same tensor twice
+        kinds += [tensors.index(i) for i in tensors]
+    return (form, recording.get(), *kinds)
+
+
 def _kind(x: Any) -> Any:
     """What a capture depends on of a leaf."""
     if isinstance(x, Value):
@@ -116,6 +153,45 @@ def _kind(x: Any) -> Any:
     except TypeError:
         return type(x), id(x)
     return type(x), x
+
+
+def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
+    """The program that `fn` runs on arguments like these. Python's control flow is followed as it
+    goes for them; a branch on a tensor's value is an error, since it would be frozen.
+
+    >>> import weft as wf
+    >>> double = wf.trace(lambda x: x * 2, wf.zeros((2,)))
+    >>> double(wf.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
+    engine()
+    leaves, form = flatten((examples, named))
+    seen: set[int] = set()
+    for i, x in enumerate(leaves):  # an example given twice stands for two arguments
+        if isinstance(x, Value):
+            leaves[i] = installed.tensor(x.data, x.note) if id(x) in seen else x
+            seen.add(id(x))
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return Program(name, build_captured(capture(fn, leaves, form)), _names(fn), form, leaves)
+
+
+def build(inputs: Any, outputs: Any) -> Program:
+    """The program that computes `outputs` from placeholders."""
+    engine()
+    captured, names = placeholders.captured(inputs, outputs)
+    stands = [installed.tensor(p) for p in captured.function.params[: len(names)]]
+    leaves, form = flatten((tuple(stands), {}))
+    return Program("program", build_captured(captured), names, form, leaves)
+
+
+def _names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """What the positional parameters of a function are called."""
+    try:
+        found = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.name for p in found if p.kind in kinds)
 
 
 def compile(

@@ -47,6 +47,10 @@ class IndexTypeError(DTypeError, IndexError):
     """Something that cannot be an index, such as a float."""
 
 
+class SharingError(DTypeError, BufferError, ValueError):
+    """Memory that cannot be shared as it is, where no copy was allowed."""
+
+
 class DivisionError(WeftError, ZeroDivisionError):
     """Integer division by a Python zero."""
 

@@ -195,19 +195,18 @@ def _frontier(roots: list[Any], since: int) -> list[Any]:
 
 
 @functools.cache
-def body_vjp(name: str, body: Fn) -> Fn:
-    """The gradient of a composite, derived from its body: run it on aliases, sweep back. A
-    composite itself, so it runs as one kernel where that can be done and can be differentiated
-    again.
+def derived(name: str, body: Fn, count: int) -> Op:
+    """The gradient of a composite of `count` results, derived from its body: run it on aliases,
+    sweep back. A composite itself, so it runs as one kernel where that can be done and can be
+    differentiated again.
     """
-    made: dict[int, Op] = {}  # by the number of results
 
-    def run(count: int, /, *values: Value, **attrs: Any) -> Any:
+    def run(*values: Value, **attrs: Any) -> Any:
         gs, xs = values[:count], values[count:]
         with enable_grad():
             own = [_alias(x) for x in xs]
             ys = body(*own, **attrs)
-        wanted = [x.note for x in own if x.type.dtype.is_float]
+        wanted = [x.note for x in _floats(own)]
         differentiable = recording.get()
         pairs = zip(ys if isinstance(ys, tuple) else (ys,), gs, strict=True)
         found = pull(
@@ -222,27 +221,34 @@ def body_vjp(name: str, body: Fn) -> Fn:
         )
         return outs if len(outs) > 1 else outs[0]
 
+    said = f"{name}_vjp{count}" if count > 1 else f"{name}_vjp"
+    made: Op = later.composite(said)(run)
+    return made
+
+
+@functools.cache
+def body_vjp(name: str, body: Fn) -> Fn:
+    """The vjp of a composite that has none of its own: a call of the op derived from its body."""
+
     def vjp(g: Any, y: Any, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
         gs = g if isinstance(g, tuple) else (g,)
-        count = len(gs)
-        if count not in made:
-            said = f"{name}_vjp{count}" if count > 1 else f"{name}_vjp"
-            made[count] = later.composite(said)(
-                lambda *values, **attrs: run(count, *values, **attrs)
-            )
-        out = made[count](*gs, *xs, **attrs)
+        out = derived(name, body, len(gs))(*gs, *xs, **attrs)
         cotangents = iter(out if isinstance(out, tuple) else (out,))
-        return tuple(next(cotangents) if x.type.dtype.is_float else None for x in xs)
+        return tuple(next(cotangents) if _is_float(x) else None for x in xs)
 
     return vjp
 
 
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Value) and x.type.dtype.is_float
+
+
 def _floats(xs: list[Value]) -> list[Value]:
-    return [x for x in xs if x.type.dtype.is_float]
+    return [x for x in xs if _is_float(x)]
 
 
 def _alias(x: Value) -> Value:
-    if not x.type.dtype.is_float:
+    if not _is_float(x):  # a Python number, too
         return x
     if x.note is not None:
         return alias(x)  # type: ignore[no-any-return]
@@ -278,5 +284,5 @@ def run_noted(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return fresh if isinstance(out, tuple) else fresh[0]
 
 
-later.body_vjp = body_vjp
+later.body_vjp, later.derived = body_vjp, derived
 later.zeros = functools.partial(constant, 0.0)

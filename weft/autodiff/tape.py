@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.errors import GradError
-from weft.ops.define import Call, Value, data_of, installed, placeholder, standard_mode
+from weft.ops.define import Call, Value, closed, data_of, installed, placeholder, standard_mode
 from weft.types import TensorType
 
 
@@ -114,7 +114,7 @@ def keep_mask(call: Call) -> int:
     if isinstance(inferred, tuple):
         return -1
     y, g = placeholder(inferred, OUTPUT), placeholder(inferred, OUTPUT + 1)
-    with no_grad():
+    with no_grad(), closed():
         cotangents = [c() if callable(c) else c for c in call.op.vjp(g, y, *xs, **call.attrs)]  # type: ignore[misc]
     mask, seen, stack = 0, set(), [c.data for c in cotangents if isinstance(c, Value)]
     while stack:

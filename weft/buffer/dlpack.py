@@ -2,6 +2,10 @@
 
 https://dmlc.github.io/dlpack/latest/c_api.html. The producer's memory lives until the last Buffer
 on it is gone.
+
+A value must not change, so what is lent out says that it is read-only: NumPy gives a read-only
+array. PyTorch (2.13) has no such tensors and doesn't look; who writes there changes the value. A
+consumer from before DLPack 1.0, which cannot be told, gets a copy.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import numpy as np
 from weft.buffer.buffer import Buffer
 from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.buffer.layout import Layout, dense_strides
-from weft.errors import DeviceError, DTypeError, ShapeError
+from weft.errors import DeviceError, DTypeError, ShapeError, SharingError
 from weft.types import DTYPES, TensorType
 from weft.types.dtype import bfloat16, bool_
 
@@ -115,21 +119,43 @@ def from_dlpack(x: Any) -> Buffer:
     raise DTypeError("from_dlpack", expected="a DLPack capsule", got=repr(capsule))
 
 
-def to_dlpack(buffer: Buffer, **kwargs: Any) -> Any:
-    """A capsule on the memory of a buffer. NumPy makes it; bfloat16, which it doesn't know, as the
-    bits and renamed.
+def to_dlpack(
+    buffer: Buffer,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A capsule on the memory of a buffer, or where that can't be on a copy of it. NumPy makes it;
+    bfloat16, which it doesn't know, as the bits and renamed.
     """
-    shape, strides = buffer.layout.type.sizes, buffer.layout.strides
-    if any(n > 1 and s <= 0 for n, s in zip(shape, strides, strict=True)):
-        buffer = copy_from_numpy(to_numpy(buffer))  # consumers take no such axes
-    seen = to_numpy(buffer, writable=True)
-    if buffer.layout.type.dtype is not bfloat16:
-        return seen.__dlpack__(**kwargs)
-    capsule = seen.view(np.uint16).__dlpack__(**kwargs)
-    for name, _, kind in _KINDS:
+    if stream is not None or dl_device not in (None, (_CPU, 0)):
+        got = f"device {dl_device}, stream {stream}"
+        raise SharingError("__dlpack__", expected="the CPU, which has no streams", got=got)
+    problem = _obstacle(buffer, max_version)
+    if problem and copy is False:
+        raise SharingError("__dlpack__", expected="memory to share without a copy", got=problem)
+    if copy or problem:
+        buffer = copy_from_numpy(to_numpy(buffer))
+    seen = to_numpy(buffer, writable=bool(copy or problem))
+    half = buffer.layout.type.dtype is bfloat16
+    version = {} if max_version is None or max_version[0] < 1 else {"max_version": max_version}
+    capsule = (seen.view(np.uint16) if half else seen).__dlpack__(**version)
+    for name, _, kind in _KINDS if half else ():
         if _api.PyCapsule_IsValid(capsule, name):
             kind.from_address(_api.PyCapsule_GetPointer(capsule, name)).tensor.dtype.code = _BFLOAT
     return capsule
+
+
+def _obstacle(buffer: Buffer, version: tuple[int, int] | None) -> str:
+    """Why a consumer cannot have this memory itself; empty if it can."""
+    if version is None or version[0] < 1:
+        return "a consumer that cannot be told that it is read-only (DLPack before 1.0)"
+    axes = zip(buffer.layout.type.sizes, buffer.layout.strides, strict=True)
+    if any(n > 1 and s <= 0 for n, s in axes):
+        return "an axis that is repeated or runs backwards"  # which some end the process over
+    return ""
 
 
 def _buffer(t: _Tensor) -> Buffer:

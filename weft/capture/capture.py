@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from weft.autodiff.mode import recording
@@ -13,7 +12,7 @@ from weft.capture.trace import Cell, Trace
 from weft.errors import CaptureError
 from weft.ir import Function, Node
 from weft.ops.define import Value, as_node, installed
-from weft.types import TensorType
+from weft.types.record import dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +76,12 @@ def capture(
             before = {i: stands[i].data for i in firsts}
             args, kwargs = form.build(stands)
             out = run(f, *args, **kwargs) if run else f(*args, **kwargs)
-            return _finish(trace, getattr(f, "__name__", "program"), out, stands, firsts, before)
+            return finish(trace, getattr(f, "__name__", "program"), out, stands, firsts, before)
     finally:
         trace.restore()
 
 
-def _finish(
+def finish(
     trace: Trace,
     name: str,
     out: Any,
@@ -124,7 +123,7 @@ def _finish(
         Write(result(stands[i].data), argument=i) for i in firsts if stands[i].data is not before[i]
     ]
     noted, seeds, slopes = _gradient(trace, found, outputs)
-    inputs, params = _inputs(trace, firsts)
+    inputs, params = _inputs(trace, firsts, [before[i] for i in firsts])
     position = {p: i for i, p in enumerate(params)}
     return Captured(
         Function(name, params, tuple(results)),
@@ -144,13 +143,12 @@ def _plain(note: Any) -> bool:
     return note is None or isinstance(note, Leaf)
 
 
-def _inputs(trace: Trace, firsts: list[int]) -> tuple[Inputs, tuple[Node, ...]]:
+def _inputs(trace: Trace, firsts: list[int], first: list[Node]) -> tuple[Inputs, tuple[Node, ...]]:
     """The inputs in their order: arguments, cells, numbers, the random generator's state."""
-    count = len(firsts)
     cells = [c for c in trace.cells.values() if c.node is not None]
     random = [trace.draws.key.data, trace.draws.offset.data] if trace.draws else []
     ordered = [
-        *trace.params[:count],
+        *first,
         *(c.node for c in cells),
         *(n for n, _ in trace.numbers),
         *random,
@@ -200,6 +198,3 @@ def _entry(trace: Trace, x: Value) -> Node:
     """The param an argument came in as, whatever it holds now."""
     position, _ = trace.leaves[x.leaf]
     return trace.params[position]
-
-
-_ = TensorType

@@ -10,13 +10,61 @@ itself, so whoever runs it has to (`writes`), or must not run it at all (`unguar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from operator import is_
 from typing import Any
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
+
+
+#: attributes whose value is worked out when they are read
+_COMPUTED = (property, types.GetSetDescriptorType)
+
+
+def _is_slot(x: Any) -> bool:
+    return isinstance(x, types.MemberDescriptorType)
+
+
+def is_library(x: Any) -> bool:
+    """Whether a class, function or module is taken to stay as it is: one of a library."""
+    name = x.__name__ if isinstance(x, types.ModuleType) else getattr(x, "__module__", None)
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is None:
+        return not isinstance(x, types.ModuleType) and name in (None, "builtins")
+    known = _libraries.get(module)
+    if known is None:
+        file = getattr(module, "__file__", None)
+        known = _libraries[module] = file is None or is_library_file(file)
+        if name == "__main__":
+            known = _libraries[module] = False
+    return known
+
+
+_libraries: dict[types.ModuleType, bool] = {}
+
+
+@functools.lru_cache(4096)
+def is_library_file(file: str) -> bool:
+    """Whether code of a file belongs to Python, an installed package or this one."""
+    path = os.path.abspath(file)
+    return path.startswith((_PACKAGE, *_LIBRARIES)) or file.startswith("<frozen ")
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARIES = tuple(
+    {
+        os.path.abspath(sysconfig.get_path(name)) + os.sep
+        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+    | {os.path.dirname(os.path.abspath(os.__file__)) + os.sep}
+)
 
 
 class _Missing:
@@ -79,29 +127,72 @@ class Write:
     said: str
 
 
-class _Group:
-    """Reads of one dict, compared together."""
+def _first(reads: Iterable[Read]) -> str | None:
+    return next(filter(None, (r.failure() for r in reads)), None)
 
-    __slots__ = ("absent", "get", "keys", "reads", "wanted")
+
+class _Part:
+    """Reads that are compared together. `holds` may say no of values that are equal all the same."""
+
+    __slots__ = ("reads",)
 
     def __init__(self, reads: list[Read]) -> None:
-        there = [r for r in reads if r.expected is not MISSING]
-        owner = reads[0].owner
-        self.reads, self.get = reads, owner.__getitem__
-        self.keys, self.wanted = [r.key for r in there], [r.expected for r in there]
-        gone = frozenset(r.key for r in reads if r.expected is MISSING)
-        self.absent = partial(gone.isdisjoint, owner) if gone else None
+        self.reads = reads
 
     def holds(self) -> bool:
-        """Whether everything is identical, which is not said of equal values."""
+        raise NotImplementedError
+
+
+class _Group(_Part):
+    """Reads of one dict."""
+
+    __slots__ = ("absent", "get", "keys", "wanted")
+
+    def __init__(self, reads: list[Read]) -> None:
+        super().__init__(reads)
+        there = [r for r in reads if r.expected is not MISSING]
+        owner = reads[0].owner
+        self.get = owner.__getitem__
+        self.keys, self.wanted = [r.key for r in there], [r.expected for r in there]
+        gone = frozenset(r.key for r in reads if r.expected is MISSING)
+        self.absent = functools.partial(gone.isdisjoint, owner) if gone else None
+
+    def holds(self) -> bool:
         try:
             found = all(map(is_, map(self.get, self.keys), self.wanted))
         except LookupError:
             return False
         return found and (self.absent is None or self.absent())
 
-    def failure(self) -> str | None:
-        return next(filter(None, (r.failure() for r in self.reads)), None)
+
+class _Whole(_Part):
+    """All of a container."""
+
+    __slots__ = ("count", "owner", "values", "wanted")
+
+    def __init__(self, reads: list[Read]) -> None:
+        super().__init__(reads)
+        (read,) = reads
+        self.owner, self.wanted = read.owner, read.expected.elements
+        self.count = len(self.owner)
+        self.values = self.owner.values if isinstance(self.owner, dict) else None
+
+    def holds(self) -> bool:
+        owner = self.owner
+        if len(owner) != self.count:
+            return False
+        if self.values is None:
+            return all(map(is_, owner, self.wanted))
+        return all(map(is_, chain(owner, self.values()), self.wanted))
+
+
+class _Alone(_Part):
+    """One read of any kind."""
+
+    __slots__ = ()
+
+    def holds(self) -> bool:
+        return self.reads[0].failure() is None
 
 
 class Guards:
@@ -113,34 +204,34 @@ class Guards:
         self.writes: dict[tuple[int, Any], Write] = {}
         self.unguarded: list[str] = []  # why another run might differ although check() passes
         self.paused = 0
-        self._flat: list[_Group] | None = None
+        self._parts: list[_Part] | None = None
+        self._empty: list[Any] = []  # containers that had nothing in them
         self._spaces: dict[type, Any] = {}
-        self._slow: list[Read] = []
 
     # noting
 
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """`owner.name` was read."""
+        if self.paused or id(owner) in self.made:
+            return
         said = f"{_called(owner)}.{name}"
-        kind = type(owner)
-        inside = getattr(owner, "__dict__", None)
-        if isinstance(owner, type):
-            for base in owner.__mro__:
-                if name in base.__dict__:
-                    self.item(self._space(base), name, base.__dict__[name], said)
+        kind = owner if isinstance(owner, type) else type(owner)
+        if kind is not owner:
+            inside = getattr(owner, "__dict__", None)
+            if isinstance(inside, dict):
+                found = inside.get(name, MISSING)
+                self.item(inside, name, found, said)
+                if found is value:
                     return
-            self._note(getattr, owner, name, value, said)
-        elif isinstance(inside, dict) and inside.get(name, MISSING) is value:
-            self.item(inside, name, value, said)
-        else:
-            for base in kind.__mro__:
-                if name in base.__dict__:
-                    if isinstance(inside, dict):
-                        self.item(inside, name, MISSING, said)
-                    self.item(self._space(base), name, base.__dict__[name], said)
-                    if hasattr(base.__dict__[name], "__set__"):  # a slot: the value is elsewhere
-                        self._note(getattr, owner, name, value, said)
-                    return
+        for base in kind.__mro__:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                if not is_library(base):
+                    self.item(self._space(base), name, found, said)
+                if (isinstance(found, _COMPUTED) and is_plain(value)) or _is_slot(found):
+                    self._note(getattr, owner, name, value, said)
+                return
+        if is_plain(value):
             self._note(getattr, owner, name, value, said)
 
     def _space(self, kind: type) -> Any:
@@ -173,7 +264,7 @@ class Guards:
         if place in self.writes or place in self.reads:
             return  # what it held at the start is noted, or it is the trace's own
         self.reads[place] = Read(get, owner, key, value, said)
-        self._flat = None
+        self._parts = None
 
     def make(self, x: Any) -> Any:
         """Note that an object is the trace's own."""
@@ -200,28 +291,33 @@ class Guards:
 
     def check(self) -> str | None:
         """None, or the first place that is not what it was."""
-        if self._flat is None:
-            self._group()
-        for group in self._flat:  # type: ignore[union-attr]
-            if not group.holds():
-                said = group.failure()
-                if said is not None:
-                    return said
-        for read in self._slow:
-            said = read.failure()
+        if self._parts is None:
+            self._arrange()
+        if any(self._empty):
+            said = _first(self.reads.values())
             if said is not None:
                 return said
+        for part in self._parts:  # type: ignore[union-attr]
+            if not part.holds():
+                said = _first(part.reads)
+                if said is not None:
+                    return said
         return None
 
-    def _group(self) -> None:
+    def _arrange(self) -> None:
+        """Put the reads so that most are compared many at a time."""
         by_owner: dict[int, list[Read]] = {}
-        self._slow = []
+        self._empty, parts = [], []
         for read in self.reads.values():
             if read.get is _entry and _hashable(read.key):
                 by_owner.setdefault(id(read.owner), []).append(read)
+            elif type(read.expected) is not Content:
+                parts.append(_Alone([read]))
+            elif read.expected.elements:
+                parts.append(_Whole([read]))
             else:
-                self._slow.append(read)
-        self._flat = [_Group(reads) for reads in by_owner.values()]
+                self._empty.append(read.owner)
+        self._parts = [*map(_Group, by_owner.values()), *parts]
 
     def __len__(self) -> int:
         return len(self.reads)

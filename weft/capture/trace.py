@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
+from weft.capture.guards import Guards
 from weft.errors import CaptureError
 from weft.ir import Function, Node
 from weft.ops.define import Call, Value, as_node, capturing, installed, parameter, record_call
@@ -62,6 +63,19 @@ class Trace:
     arguments: dict[int, Value] = field(default_factory=dict)  # by id of the caller's tensor
     leaves: dict[Leaf, tuple[int, Value]] = field(default_factory=dict)  # of arguments: which
     draws: Draws | None = None
+    names: dict[Node, str] = field(default_factory=dict)  # of placeholders
+    by_hand: bool = False
+    inside: int = 0
+
+    def takes(self, xs: tuple[Any, ...]) -> bool:
+        """Whether a call on these operands becomes a node."""
+        return not self.by_hand or any(
+            isinstance(x, Value)
+            and (self.inside or x.note is not None or not isinstance(x.data, Buffer))
+            for x in xs
+        )
+
+    guards: Guards = field(default_factory=Guards)  # what converted code read from outside
 
     # inputs
 
@@ -213,7 +227,8 @@ class _Doors:
                 installed.launch = self.native
 
     def launch(self, plan: Any, *xs: Any) -> Any:
-        if capturing.now is None:
+        c = capturing.now
+        if c is None or not c.takes(xs):
             return self.native(plan, *xs)
         call: Call = plan.call
         return record_call(call.op, xs, call.attrs)

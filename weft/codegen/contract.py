@@ -8,22 +8,33 @@ windows reach over the border (contract_slab).
 from __future__ import annotations
 
 from weft.codegen.contract_feed import has_rows, pack_columns_function, prepare_function
+from weft.codegen.contract_finish import (
+    end_function,
+    finish_function,
+    foresee_function,
+    turn_function,
+)
 from weft.codegen.contract_index import (
     Frame,
     arg,
+    at,
     call,
     div,
     divide_function,
+    equal,
+    get,
+    invert,
     offset_function,
+    put,
     ranges_function,
     table_function,
 )
 from weft.codegen.contract_pack import Packing, masked
 from weft.codegen.contract_slab import slab_function
-from weft.codegen.contract_task import Task, finish_function, shared_panels
+from weft.codegen.contract_task import Task, shared_panels
 from weft.codegen.contract_tile import tile_function, tile_name, turning_tile_function
 from weft.codegen.text import Text, i64, module
-from weft.schedule.contract_spec import ContractSpec
+from weft.schedule.contract_spec import OPERANDS, PART, ContractSpec
 
 
 def lower(spec: ContractSpec) -> str:
@@ -51,26 +62,35 @@ def lower(spec: ContractSpec) -> str:
         parts += [prepare_function(spec, "r"), pack_columns_function(spec)]
     if has_rows(spec):
         parts.append(p.from_rows())
-    parts += [finish_function(spec), _kernel(spec)]
+    if spec.turned:
+        parts.append(turn_function(spec))
+    if spec.ending:
+        parts += [end_function(spec, spec.ending), foresee_function(spec, spec.ending)]
+    else:
+        parts.append(finish_function(spec))
+    parts.append(_kernel(spec))
     if spec.shared:
         parts.append(_pack(spec))
+    if spec.parts:
+        parts += [_parts(spec, name) for name in ("kernel", "pack")[: 1 + spec.shared]]
     names = ", ".join(f"ptr @{tile_name(*shape)}" for shape in spec.shapes)
     tiles = f"@tiles = internal constant [{len(spec.shapes)} x ptr] [{names}]"
     zeros = f"@zeros = internal constant [{p.panel_bytes} x i8] zeroinitializer, align 64"
     return f"{tiles}\n{zeros}\n{module(*parts)}"
 
 
-def _entry(name: str) -> Text:
+def _entry(spec: ContractSpec, name: str) -> Text:
     """A function that runs tasks; %slice is the worker's own scratch memory."""
-    t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
-    f = Frame(t)
+    name = f"internal i64 @part_{name}" if spec.parts else f"i64 @{name}"
+    t = Text(f"{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    f = Frame(t, spec)
     behind = t.add(f["shared"], t.mul(arg("worker"), f["slice"]))
     t.emit(f"%slice = getelementptr i8, {t.pointer(f.address, 2)}, {behind}")
     return t
 
 
 def _kernel(spec: ContractSpec) -> Text:
-    t = _entry("kernel")
+    t = _entry(spec, "kernel")
     before = t.variable(i64(-1))
     with t.loop(arg("lo"), arg("hi")) as task:
         Task(t, spec, task, before).emit()
@@ -80,8 +100,8 @@ def _kernel(spec: ContractSpec) -> Text:
 
 def _pack(spec: ContractSpec) -> Text:
     """Pack r for all tasks: one block of columns and one of depth each."""
-    t = _entry("pack")
-    f = Frame(t)
+    t = _entry(spec, "pack")
+    f = Frame(t, spec)
     with t.loop(arg("lo"), arg("hi")) as task:
         block = div(t, task, f["depth_blocks"])
         depth = t.mul(t.sub(task, t.mul(block, f["depth_blocks"])), f["depth_block"])
@@ -91,5 +111,39 @@ def _pack(spec: ContractSpec) -> Text:
         to = shared_panels(t, spec, block, depth)
         args = (f.address, arg("slice", "ptr"), batch, col, count, depth, steps, *to)
         call(t, "void", "pack_columns", *args)
+    t.ret()
+    return t
+
+
+def _parts(spec: ContractSpec, name: str) -> Text:
+    """Run tasks of several contractions, each with a frame of its own in stack memory."""
+    t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    frame, first = arg("frame", "ptr"), spec.params
+    n, words = t.word(frame, first), t.word(frame, t.add(i64(first), 1))
+    own = t.let("ptr", f"alloca i64, {words}, align 64")
+    begin = t.variable(i64(0))
+    moves = spec.params - OPERANDS
+    with t.loop(0, n) as i:
+        here = at(t, frame, t.add(t.mul(i, len(PART) + moves), first + 2))
+        end = get(t, here, PART.index("tasks" if name == "kernel" else "packs"))
+        start = begin.get()
+        low = t.select(t.lt(start, arg("lo")), arg("lo"), start)
+        high = t.min(end, arg("hi"))
+        with t.when(t.lt(low, high)):
+            for word in range(2):
+                put(t, get(t, frame, word), own, word)
+            put(t, t.add(get(t, frame, 2), get(t, here, PART.index("shared"))), own, 2)
+            with t.loop(0, moves) as k:
+                moved = t.add(get(t, frame, t.add(k, OPERANDS)), get(t, here, t.add(k, len(PART))))
+                put(t, moved, own, t.add(k, OPERANDS))
+            from_ = at(t, frame, t.add(get(t, here, PART.index("at")), first))
+            with t.loop(0, get(t, here, PART.index("count"))) as k:
+                put(t, get(t, from_, k), own, t.add(k, first))
+            tasks = (t.sub(low, start), t.sub(high, start), arg("worker"))
+            code = call(t, "i64", f"part_{name}", own, *tasks)
+            with t.when(invert(t, equal(t, code, 0))):
+                t.ret(code)
+                t.label(t.fresh("dead"))
+        begin.set(end)
     t.ret()
     return t

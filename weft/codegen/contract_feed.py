@@ -11,6 +11,7 @@ from weft.codegen.contract_index import (
     at,
     call,
     div,
+    equal,
     fits,
     function,
     get,
@@ -31,7 +32,7 @@ def prepare_function(spec: ContractSpec, side: str) -> Text:
     windows, that is a copy of what these see.
     """
     t = function(f"prepare_{side}", "ptr", frame="ptr", slice="ptr", **BLOCK)
-    f, p = Frame(t), Packing(spec)
+    f, p = Frame(t, spec), Packing(spec)
     source = t.pointer(f.address, f[f"{side}_word"])
     ranges = (
         ("batch", arg("batch"), i64(1)),
@@ -41,6 +42,9 @@ def prepare_function(spec: ContractSpec, side: str) -> Text:
     groups = [f.group(name, side) for name, _, _ in ranges]
     if spec.slab_l if side == "l" else spec.slab_r:
         lows, highs, strides = (t.scratch("i64", MAX_LABELS) for _ in range(3))
+        if spec.parts:  # some have no steps: then as if there were one
+            some = t.select(equal(t, arg("steps"), 0), i64(1), arg("steps"))
+            ranges = (*ranges[:2], ("depth", arg("depth"), some))
         first = i64(0)
         for g, ((n, sizes, _), (_, start, count)) in enumerate(zip(groups, ranges, strict=True)):
             ends = (at(t, lows, first), at(t, highs, first))
@@ -64,7 +68,7 @@ def pack_vector(
     """Pack the lanes that follow the `lane`-th of a block, which begins with lane `start` of the
     operand.
     """
-    f, mode = Frame(t), spec.l if side == "l" else spec.r
+    f, mode = Frame(t, spec), spec.l if side == "l" else spec.r
     tables = at(t, f.part(f"{LANES[side]}_{side}"), lane), f.part(f"depth_{side}")
     args = (out, i64(row), source, tables[0], count, tables[1], steps)
     if mode == "any":
@@ -80,7 +84,7 @@ def pack_columns_function(spec: ContractSpec) -> Text:
     panels `panel` bytes apart.
     """
     t = function("pack_columns", "void", frame="ptr", slice="ptr", **BLOCK, out="ptr", panel="i64")
-    f, p = Frame(t), Packing(spec)
+    f, p = Frame(t, spec), Packing(spec)
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())
     source = call(t, "ptr", "prepare_r", f.address, arg("slice", "ptr"), *block)

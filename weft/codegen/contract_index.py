@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from weft.codegen.text import Text, Value, Variable, i64
-from weft.schedule.contract_spec import PARAMS, param
+from weft.schedule.contract_spec import ContractSpec
 
 MAX_LABELS = 96  # three groups of labels of an operand of at most 32 axes
 NO, YES, ONE = Value("i1", "false"), Value("i1", "true"), Value("i64", "1")
@@ -95,21 +95,21 @@ def put(t: Text, value: Value, pointer: Value, n: int | Value) -> None:
 class Frame:
     """The params of a launch, by name."""
 
-    def __init__(self, t: Text) -> None:
-        self.t, self.address = t, arg("frame", "ptr")
+    def __init__(self, t: Text, spec: ContractSpec) -> None:
+        self.t, self.spec, self.address = t, spec, arg("frame", "ptr")
 
     def __getitem__(self, name: str) -> Value:
-        return self.t.word(self.address, param(name))
+        return self.t.word(self.address, self.spec.params + self.spec.header.index(name))
 
     def words(self, name: str) -> Value:
         """The params that another param points to."""
-        return at(self.t, self.address, self.t.add(self[name], PARAMS))
+        return at(self.t, self.address, self.t.add(self[name], self.spec.params))
 
     def group(self, name: str, operand: str) -> tuple[Value, Value, Value]:
-        """How many labels a group has, their sizes, and their strides in "l", "r" or "c"."""
-        t, here = self.t, self.words(f"{name}_at")
+        """How many labels a group has, their sizes, and their strides in an operand."""
+        t, here, which = self.t, self.words(f"{name}_at"), self.spec.operands.index(operand)
         n = get(t, here, 0)
-        return n, at(t, here, 1), at(t, here, t.add(t.mul(n, 1 + "lrc".index(operand)), 1))
+        return n, at(t, here, 1), at(t, here, t.add(t.mul(n, 1 + which), 1))
 
     def part(self, name: str) -> Value:
         """A part of the worker's scratch memory."""

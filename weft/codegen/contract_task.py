@@ -7,7 +7,6 @@ that cannot hold them (half types, scattered elements), in the worker's scratch 
 
 from __future__ import annotations
 
-from weft.codegen import verbs
 from weft.codegen.contract_feed import pack_vector
 from weft.codegen.contract_index import (
     NO,
@@ -20,16 +19,15 @@ from weft.codegen.contract_index import (
     div,
     equal,
     fits,
-    function,
     get,
     invert,
     put,
     rem,
     walk,
 )
-from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_store
+from weft.codegen.contract_pack import Packing
 from weft.codegen.text import Text, Value, Variable, i64
-from weft.schedule.contract_spec import OPERANDS, ContractSpec
+from weft.schedule.contract_spec import ContractSpec
 
 Strided = tuple[Value, Value, Value]  # l: where, and the strides of rows and depth in bytes
 
@@ -38,7 +36,7 @@ class Task:
     """The code of a task. `before` holds the block that the worker's tables are for."""
 
     def __init__(self, t: Text, spec: ContractSpec, task: Value, before: Variable) -> None:
-        self.t, self.spec, self.f, self.p = t, spec, Frame(t), Packing(spec)
+        self.t, self.spec, self.f, self.p = t, spec, Frame(t, spec), Packing(spec)
         f = self.f
         self.block = div(t, task, f["row_blocks"])  # of columns, counted through the batch
         row_block = t.sub(task, t.mul(self.block, f["row_blocks"]))
@@ -53,11 +51,24 @@ class Task:
             call(t, "void", "table", f.part("cols_c"), self.col, self.width, *cols)
             if spec.r == "turn":
                 self._lanes()
+            for name in spec.ending.extras if spec.ending else ():
+                for group, start, count in (
+                    ("rows", self.row, self.height),
+                    ("cols", self.col, self.width),
+                ):
+                    table = f.part(f"{group}_{name}")
+                    call(t, "void", "table", table, start, count, *f.group(group, name))
             before.set(place)
 
     def emit(self) -> None:
         t, f, spec = self.t, self.f, self.spec
-        self.c = self._element(OPERANDS + 2, "c")
+        if spec.ending:
+            self.skips = t.scratch("i64", len(spec.operands))
+            for n, name in enumerate(spec.operands[2:]):
+                skip = call(t, "i64", "offset", self.batch, *f.group("batch", name))
+                put(t, skip, self.skips, n)
+        else:
+            self.c = self._element(spec.result, "c")
         if spec.l == "place":
             self.l = t.at(self._element(f["l_word"], "l"), "i8", t.mul(self.row, f["l_row"]))
         if spec.r in ("place", "turn"):
@@ -73,6 +84,8 @@ class Task:
             if spec.l != "place":
                 block = (self.batch, self.row, self.height, self.depth, self.steps)
                 self.l = call(t, "ptr", "prepare_l", f.address, arg("slice", "ptr"), *block)
+            if spec.l == "table":
+                self._between()
             self.partial = t.variable(f.part("partial"))
             with walk(t, 0, self.height) as i:
                 self._row_of_tiles(i)
@@ -89,6 +102,14 @@ class Task:
         call(t, "void", "table", table, self.col, self.width, *self.f.group("cols", "r"))
         with t.loop(0, self.spec.lanes) as i:  # lanes behind the last repeat the first
             put(t, get(t, table, 0), table, t.add(self.width, i))
+
+    def _between(self) -> None:
+        """The bytes from row to row of l."""
+        t, rows, out = self.t, self.f.part("rows_l"), self.f.part("packed_l")
+        with t.loop(1, self.height) as i:
+            before = t.sub(i, 1)
+            by = t.sub(get(t, rows, i), get(t, rows, before))
+            put(t, t.mul(by, self.spec.wide), out, before)
 
     def _poll(self, number: Value) -> None:
         """Stop if the launch is to stop."""
@@ -120,6 +141,9 @@ class Task:
         if spec.l == "place":
             first = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
             l = (t.at(self.l, "i8", first), f["l_row"], f["l_depth"])
+        elif spec.l == "table":
+            first = self.p.element_at(t, self.l, get(t, f.part("rows_l"), i.now))
+            l = (first, at(t, f.part("packed_l"), i.now), f.part("depth_l"))
         else:
             out, row = f.part("packed_l"), spec.l_panel * spec.wide
             with t.loop(0, i.step, spec.lanes) as lane:
@@ -183,7 +207,7 @@ class Task:
         t, f, p = self.t, self.f, self.p
         cols = at(t, f.part("cols_c"), j.now)
         c, c_row, direct = self.partial.get(), i64(p.panel_bytes), NO
-        if p.acc is self.spec.dtype:
+        if p.acc is self.spec.dtype and not self.spec.ending and not self.spec.turned:
             first, last = get(t, cols, 0), get(t, cols, t.sub(j.step, 1))
             whole = t.mul(vectors, self.spec.lanes)
             near = equal(t, t.sub(last, first), t.sub(whole, 1))
@@ -192,16 +216,33 @@ class Task:
             c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
         with t.when(direct):
             self._foresee(t.at(c, "i8", self.p.panel_bytes), c_row, i.step)
+        if self.spec.ending and not self.spec.turned:
+            with t.when(self.last):
+                tile = (self.skips, i.now, j.now, i.step)
+                call(t, "void", "foresee", f.address, arg("slice", "ptr"), *tile)
         start = t.select(self.resumed, c, Value("ptr", "@zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))
-        tile = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
+        code = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
         args = (self.steps, *l, r, r_step, start, start_row, c, c_row)
-        t.emit(f"call void {tile.name}({', '.join(map(str, args))})")
+        t.emit(f"call void {code.name}({', '.join(map(str, args))})")
         with t.when(invert(t, direct)):
             with t.when(self.last):
-                call(t, "void", "finish", c, self.c, i.step, j.step, rows, cols)
+                self._finish(c, rows, cols, i, j)
             with t.when(t.lt(i64(1), f["depth_blocks"])):
                 self.partial.set(t.at(c, "i8", self.spec.tile.heights[0] * p.panel_bytes))
+
+    def _finish(self, tile: Value, rows: Value, cols: Value, i: Cursor, j: Cursor) -> None:
+        """Bring a tile whose sums are complete to the results."""
+        t, f, start = self.t, self.f, self.col
+        if self.spec.turned:
+            tile = call(t, "ptr", "turn", f.address, arg("slice", "ptr"), tile)
+            rows, cols, i, j, start = cols, rows, j, i, self.row
+        if self.spec.ending:
+            position = rem(t, t.add(start, j.now), f["run"])
+            args = (self.skips, tile, i.now, j.now, i.step, j.step, position)
+            call(t, "void", "end", f.address, arg("slice", "ptr"), *args)
+        else:
+            call(t, "void", "finish", tile, self.c, i.step, j.step, rows, cols)
 
     def _foresee(self, c: Value, c_row: Value, rows: Value) -> None:
         """Bring the result's next tile near while this one is computed."""
@@ -218,7 +259,7 @@ def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tu
     """Where the columns of a block, from `depth` on, are packed for all tasks; and the bytes from
     panel to panel.
     """
-    f, size = Frame(t), Packing(spec).panel_bytes
+    f, size = Frame(t, spec), Packing(spec).panel_bytes
     panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
     row = t.add(t.mul(t.mul(block, panels), f["depth"]), depth)
     return t.at(t.pointer(f.address, 2), "i8", t.mul(row, size)), t.mul(f["depth"], size)
@@ -231,36 +272,3 @@ def _largest(t: Text, left: Value, sizes: tuple[int, ...]) -> tuple[Value, Value
         enough = fits(t, i64(sizes[n]), left)
         number, size = t.select(enough, i64(n), number), t.select(enough, i64(sizes[n]), size)
     return number, size
-
-
-def finish_function(spec: ContractSpec) -> Text:
-    """finish(tile, c, height, count, rows, cols): from a tile in scratch memory to the result,
-    rounded to its dtype; `rows` and `cols` are offsets.
-    """
-    words = {"height": "i64", "count": "i64", "rows": "ptr", "cols": "ptr"}
-    t = function("finish", "void", tile="ptr", c="ptr", **words)
-    p, count, cols = Packing(spec), arg("count"), arg("cols", "ptr")
-
-    def narrow(x: Value) -> Value:
-        return verbs.cast(t, x, p.acc, spec.dtype)
-
-    first, last = get(t, cols, 0), get(t, cols, t.sub(count, 1))
-    near = equal(t, t.sub(last, first), t.sub(count, 1))
-    whole = count if masked(spec) else t.sub(count, rem(t, count, i64(spec.lanes)))
-    vectors = t.select(near, whole, i64(0))
-    with t.loop(0, arg("height")) as i:
-        from_ = t.at(arg("tile", "ptr"), p.one, t.mul(i, spec.panel))
-        into = p.element_at(t, arg("c", "ptr"), get(t, arg("rows", "ptr"), i))
-        with t.loop(0, vectors, spec.lanes) as j:
-            x = narrow(t.load(p.many, t.at(from_, p.one, j), p.wide))
-            to = p.element_at(t, into, t.add(first, j))
-            if masked(spec):
-                bits = low_bits(t, t.min(t.sub(count, j), spec.lanes))
-                masked_store(t, x, to, p.align, as_mask(t, bits, spec.lanes))
-            else:
-                t.store(x, to, p.align)
-        with t.loop(vectors, count) as j:
-            x = narrow(t.load(p.one, t.at(from_, p.one, j), p.wide))
-            t.store(x, p.element_at(t, into, get(t, cols, j)), p.align)
-    t.emit("ret void")
-    return t

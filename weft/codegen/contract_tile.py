@@ -12,7 +12,7 @@ another tile transposes what it reads as it goes.
 from __future__ import annotations
 
 from weft.codegen import verbs
-from weft.codegen.contract_index import arg, fits, function, rem
+from weft.codegen.contract_index import arg, fits, function, get, rem
 from weft.codegen.contract_pack import Packing
 from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
@@ -26,7 +26,9 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
     the products, to c. Strides in bytes.
     """
-    l = {"l": "ptr noalias", "l_row": "i64", "l_step": "i64"}
+    through = spec.l == "table"  # l_row is a table, of bytes from row to row, l_step one of offsets
+    strides = dict.fromkeys(("l_row", "l_step"), "ptr" if through else "i64")
+    l = {"l": "ptr noalias", **strides}
     r = {"r": "ptr noalias", "r_step": "i64"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
     t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
@@ -36,8 +38,10 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     def down(name: str, row: Value | None = None) -> list[Value]:
         """The rows' addresses, in a chain, which takes one register."""
         out = [row or arg(name, "ptr")]
-        for _ in range(rows - 1):
-            out.append(t.at(out[-1], "i8", arg(f"{name}_row")))
+        for i in range(rows - 1):
+            table = through and name == "l"
+            by = get(t, arg("l_row", "ptr"), i) if table else arg(f"{name}_row")
+            out.append(t.at(out[-1], "i8", by))
         return out
 
     def across(row: Value) -> list[Value]:
@@ -48,17 +52,19 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
         return Value(type_, f"%{name}")
 
     starts = [t.load(many, p, align) for row in down("first") for p in across(row)]
+    l_first = arg("l_step", "ptr") if through else arg("l", "ptr")
     t.branch(t.lt(i64(0), arg("steps")), "body", "done")
     t.label("body")
     left = phi("i64", "left", arg("steps"))
-    l_at, r_at = phi("ptr", "l_at", arg("l", "ptr")), phi("ptr", "r_at", arg("r", "ptr"))
+    l_at, r_at = phi("ptr", "l_at", l_first), phi("ptr", "r_at", arg("r", "ptr"))
     sums = [phi(many, f"sum{n}", x) for n, x in enumerate(starts)]
     rs = [t.load(many, p, align) for p in across(r_at)]
-    for i, row in enumerate(down("l", l_at)):
+    row = t.at(arg("l", "ptr"), one, t.load("i64", l_at, 8)) if through else l_at
+    for i, row in enumerate(down("l", row)):
         x = t.splat(t.load(one, row, align), spec.lanes)
         for n, y in enumerate(rs, i * vectors):
             t.emit(f"%sum{n}.next = {multiply_add(t, x, y, sums[n])}")
-    t.emit(f"%l_at.next = getelementptr i8, {l_at}, {arg('l_step')}")
+    t.emit(f"%l_at.next = getelementptr i8, {l_at}, {'i64 8' if through else arg('l_step')}")
     t.emit(f"%r_at.next = getelementptr i8, {r_at}, {arg('r_step')}")
     t.emit(f"%left.next = sub {left}, 1")
     t.branch(t.compare("icmp ne", Value("i64", "%left.next"), i64(0)), "body", "done")

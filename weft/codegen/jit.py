@@ -4,6 +4,8 @@ llvmlite holds one lock around every call, so threads would compile in turn. LLV
 that threads share no context and no target machine; the two slow calls are therefore made past the
 lock, and two threads compile two kernels at once (2.0 times as fast on two cores). A fork waits
 until no compilation is under way: a child must not inherit a half-held lock of LLVM's.
+
+llvmlite is loaded when code is first made or run: it is a seventh of importing Weft.
 """
 
 from __future__ import annotations
@@ -12,18 +14,23 @@ import ctypes
 import errno
 import mmap
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
-from llvmlite.binding import ffi
-
 from weft.errors import AllocationError, DeviceError, WeftError
+from weft.types.record import dataclass
+
+
+@cache
+def llvm() -> Any:
+    """llvmlite's door to LLVM."""
+    import llvmlite.binding
+
+    return llvmlite.binding
 
 
 @dataclass(frozen=True)
@@ -36,10 +43,12 @@ class Target:
     @property
     def fingerprint(self) -> str:
         """Everything outside this package that the machine code depends on."""
+        import llvmlite
+
         versions = (
-            f"llvmlite {llvmlite.__version__} llvm {'.'.join(map(str, llvm.llvm_version_info))}"
+            f"llvmlite {llvmlite.__version__} llvm {'.'.join(map(str, llvm().llvm_version_info))}"
         )
-        return f"{versions} {llvm.get_default_triple()} {self.cpu} {self.features}"
+        return f"{versions} {llvm().get_default_triple()} {self.cpu} {self.features}"
 
 
 #: x86-64 baselines, to check that the same bits come out whatever the vector width
@@ -55,7 +64,7 @@ def host() -> Target:
     said = os.environ.get("WEFT_CPU", "native")
     known = {t.cpu: t for t in (AVX2, SSE2)}
     if said == "native":
-        return Target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+        return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())
     if said not in known:
         raise DeviceError("WEFT_CPU", expected=f"native, {' or '.join(known)}", got=repr(said))
     return known[said]
@@ -80,8 +89,8 @@ ROOM = 64 << 20
 
 @cache
 def _initialise() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm().initialize_native_target()
+    llvm().initialize_native_asmprinter()
 
 
 def _ready() -> None:
@@ -90,7 +99,7 @@ def _ready() -> None:
     """
     _initialise()
     try:
-        llvm.check_jit_execution()  # microseconds, and the answer can change while a process runs
+        llvm().check_jit_execution()  # microseconds, and the answer can change while a process runs
     except OSError as e:
         if e.errno == errno.ENOMEM:
             raise _no_room() from None
@@ -121,7 +130,7 @@ def compile_object(text: str, target: Target | None = None) -> bytes:
     """Verify, optimise and assemble a module to a relocatable object."""
     _ready()
     with _compiling():
-        module = llvm.parse_assembly(text, llvm.create_context())
+        module = llvm().parse_assembly(text, llvm().create_context())
         module.verify()
         with _compiler(target or host()) as compiler:
             return compiler.run(module)
@@ -137,26 +146,27 @@ class Compiler:
         self._machine = _native().create_target_machine(
             opt=2, cpu=target.cpu, features=target.features, jit=True
         )
-        self._builder = llvm.create_pass_builder(
-            self._machine, llvm.create_pipeline_tuning_options(speed_level=2)
+        self._builder = llvm().create_pass_builder(
+            self._machine, llvm().create_pipeline_tuning_options(speed_level=2)
         )
-        self._passes = llvm.create_new_module_pass_manager()
+        self._passes = llvm().create_new_module_pass_manager()
         for name in PASSES:
             getattr(self._passes, f"add_{name}_pass")()
 
     def run(self, module: Any) -> bytes:
         """Optimise a module and give its object file."""
+        lib = llvm().ffi.lib
         _unlocked("LLVMPY_RunNewModulePassManager")(self._passes, module, self._builder)
-        with ffi.OutputString() as problem:
+        with llvm().ffi.OutputString() as problem:
             found = _unlocked("LLVMPY_TargetMachineEmitToMemory")(self._machine, module, 1, problem)
             if not found:
                 raise RuntimeError(str(problem))
         try:
             return ctypes.string_at(
-                ffi.lib.LLVMPY_GetBufferStart(found), ffi.lib.LLVMPY_GetBufferSize(found)
+                lib.LLVMPY_GetBufferStart(found), lib.LLVMPY_GetBufferSize(found)
             )
         finally:
-            ffi.lib.LLVMPY_DisposeMemoryBuffer(found)
+            lib.LLVMPY_DisposeMemoryBuffer(found)
 
 
 _idle: dict[Target, list[Compiler]] = {}
@@ -179,11 +189,11 @@ class Code:
     def __init__(self, obj: bytes) -> None:
         _ready()
         with _compiling():
-            nothing = llvm.parse_assembly("", _empty_context())
+            nothing = llvm().parse_assembly("", _empty_context())
             machine = _native().create_target_machine(jit=True)  # the engine's own from here on
-            self._engine = llvm.create_mcjit_compiler(nothing, machine)
+            self._engine = llvm().create_mcjit_compiler(nothing, machine)
             self._engine.remove_module(nothing)  # or the engine would compile it: 0.8 ms
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(obj))
+            self._engine.add_object_file(llvm().ObjectFileRef.from_data(obj))
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
@@ -194,20 +204,28 @@ class Code:
         return found
 
 
-_empty_context = cache(llvm.create_context)
-_native = cache(llvm.Target.from_default_triple)
+@cache
+def _empty_context() -> Any:
+    return llvm().create_context()
+
+
+@cache
+def _native() -> Any:
+    return llvm().Target.from_default_triple()
 
 
 @cache
 def _unlocked(name: str) -> Any:
     """llvmlite's C function of that name, without llvmlite's lock around it."""
-    function, locked = getattr(ctypes.CDLL(ffi.lib._name), name), getattr(ffi.lib, name)
+    lib = llvm().ffi.lib
+    function, locked = getattr(ctypes.CDLL(lib._name), name), getattr(lib, name)
     function.argtypes, function.restype = locked.argtypes, locked.restype
     return function
 
 
 _gate = threading.Condition()
 _inside: set[int] = set()
+_held: list[Any] = []  # llvmlite's lock while a fork is under way, if it is loaded
 
 
 @contextmanager
@@ -227,12 +245,15 @@ def _before_fork() -> None:
     _gate.acquire()
     while _inside - {threading.get_ident()}:
         _gate.wait()
-    # another thread may be freeing code, or be some other user of llvmlite
-    ffi.lib._lock.__enter__()
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    if ffi is not None:  # another thread may be freeing code, or be some other user of llvmlite
+        ffi.lib._lock.__enter__()
+        _held.append(ffi.lib._lock)
 
 
 def _after_fork() -> None:
-    ffi.lib._lock.__exit__()
+    while _held:
+        _held.pop().__exit__()
     _gate.release()
 
 

@@ -4,11 +4,10 @@ element's index or without.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.codegen.extern import Kernel
 from weft.codegen.text import Value, element_of, i64, lanes_of, vector
 from weft.types.dtype import DType
+from weft.types.record import dataclass
 
 #: bits of the mantissa, to know infinity's bits
 _MANTISSA = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}

@@ -1,13 +1,22 @@
-"""Nodes and functions: frozen, and a node is its value."""
+"""Nodes, functions and modules: frozen, and a node is its value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import count
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
+from weft.buffer import Buffer
+from weft.buffer.interchange import to_numpy
+from weft.errors import ProgramError
 from weft.ir.location import Location
 from weft.types import TensorType
+
+MOST_RESULTS = 1 << 16
 
 
 class OpLike(Protocol):
@@ -17,39 +26,89 @@ class OpLike(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """One operation and the value it produces."""
+    """One operation and the value it produces.
+
+    An op with several results is a node whose users are picks: nodes with that one operand and the
+    attributes `position` and `type`.
+    """
 
     op: OpLike
     inputs: tuple[Node, ...]
     attrs: tuple[tuple[str, Any], ...]
-    type: TensorType
+    type: TensorType  # of a Python number: its class
     loc: Location | None = None
     regions: tuple[Function, ...] = ()  # closed: what they read of the outside are inputs
 
     def attr(self, name: str) -> Any:
         return dict(self.attrs)[name]
 
+    @property
+    def is_pick(self) -> bool:
+        """Whether this is one of the results of an op that has several."""
+        attrs = self.attrs
+        if len(attrs) != 2 or len(self.inputs) != 1 or attrs[0][0] != "position":
+            return False
+        position = attrs[0][1]
+        return type(position) is int and 0 <= position < MOST_RESULTS
+
+    @property
+    def name(self) -> str:
+        """What the user called the value, if anything."""
+        return self.loc.name if self.loc is not None else ""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Function:
-    """A closed function: its results reach its params and nothing else."""
+    """A closed function: its results reach its params and nothing else.
+
+    Equal functions have the same structure: ops, attributes, types, names and places. `order` has
+    every node but the params, operands before users.
+    """
 
     name: str
     params: tuple[Node, ...]
     results: tuple[Node, ...]
     order: tuple[Node, ...] = field(init=False)
+    to_text: ClassVar[Callable[[Any], str]]  # the printer installs itself
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", tuple(_postorder(self.params, self.results)))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Function):
+            return NotImplemented
+        return self is other or _same_function(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, len(self.params), len(self.results), len(self.order)))
+
     def __str__(self) -> str:
-        names = {p: f"%{i}" for i, p in enumerate(self.params)}
-        lines = [f"fn {self.name}({', '.join(f'{names[p]}: {p.type}' for p in self.params)}) {{"]
-        for n in self.order:
-            names[n] = f"%{len(names)}"
-            said = [names[i] for i in n.inputs] + [f"{k}={v}" for k, v in n.attrs]
-            lines.append(f"  {names[n]}: {n.type} = {n.op.name} {', '.join(said)}".rstrip())
-        return "\n".join([*lines, f"  return {', '.join(names[r] for r in self.results)}", "}"])
+        return Function.to_text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Functions that may call each other by name; the first is where the program starts."""
+
+    functions: tuple[Function, ...]
+    _named: dict[str, Function] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {f.name: f for f in self.functions}
+        if len(named) < len(self.functions) or not named:
+            names = ", ".join(f.name for f in self.functions)
+            raise ProgramError("module", expected="functions of different names", got=names or "0")
+        object.__setattr__(self, "_named", named)
+
+    @property
+    def entry(self) -> Function:
+        return self.functions[0]
+
+    def __getitem__(self, name: str) -> Function:
+        return self._named[name]
+
+    def __str__(self) -> str:
+        return Function.to_text(self)
 
 
 def _postorder(params: tuple[Node, ...], results: tuple[Node, ...]) -> Iterator[Node]:
@@ -64,3 +123,87 @@ def _postorder(params: tuple[Node, ...], results: tuple[Node, ...]) -> Iterator[
             seen.add(node)
             stack.append((node, True))
             stack.extend((i, False) for i in reversed(node.inputs))
+
+
+# structure
+
+
+def _same_function(f: Function, g: Function) -> bool:
+    if f.name != g.name or len(f.params) != len(g.params):
+        return False
+    numbers, others = _numbered(f), _numbered(g)
+    if [numbers[r] for r in f.results] != [others[r] for r in g.results]:
+        return False
+    several = {n.inputs[0] for n in f.order if n.is_pick}
+    left = [n for n in f.order if not n.is_pick]
+    right = [n for n in g.order if not n.is_pick]
+    if len(left) != len(right):
+        return False
+    picks, theirs = (
+        {number[n]: n for n in reversed(h.order) if n.is_pick}
+        for number, h in ((numbers, f), (others, g))
+    )
+    return (
+        all(map(_same_node, f.params, g.params))
+        and picks.keys() == theirs.keys()
+        and all(
+            [numbers[i] for i in a.inputs] == [others[i] for i in b.inputs]
+            and _same_node(a, b, a in several)
+            for a, b in zip(left, right, strict=True)
+        )
+        and all(_same_pick(n, theirs[key]) for key, n in picks.items())
+    )
+
+
+def _numbered(f: Function) -> dict[Node, tuple[int, ...]]:
+    """Every value of a function by its place; two picks of one result are one value."""
+    fresh = count()
+    out: dict[Node, tuple[int, ...]] = {}
+    for p in f.params:
+        out[p] = (next(fresh),)
+    for n in f.order:
+        out[n] = (*out[n.inputs[0]], n.attr("position")) if n.is_pick else (next(fresh),)
+    return out
+
+
+def _same_pick(a: Node, b: Node) -> bool:
+    return a.op is b.op and a.type is b.type and a.name == b.name
+
+
+def _same_node(a: Node, b: Node, several: bool = False) -> bool:
+    """Equal but for operands; the node behind several results has no name of its own."""
+    return (
+        a.op is b.op
+        and a.type is b.type
+        and len(a.attrs) == len(b.attrs)
+        and all(
+            m == n and same_value(v, w) for (m, v), (n, w) in zip(a.attrs, b.attrs, strict=True)
+        )
+        and (_unnamed(a.loc) == _unnamed(b.loc) if several else a.loc == b.loc)
+        and a.regions == b.regions
+    )
+
+
+def _unnamed(loc: Location | None) -> tuple[Any, ...]:
+    place = loc or Location()
+    return place.file, place.line, place.column, place.end_column, place.text
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Attributes that are equal to the bit: 0.0 and -0.0 differ, 1 and True differ, NaN is NaN."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, Buffer):
+        return a.layout.type is b.layout.type and elements(a) == elements(b)
+    if is_dataclass(a) and not isinstance(a, type):
+        return all(same_value(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return bool(a == b)
+
+
+def elements(b: Buffer) -> bytes:
+    """The elements of a buffer in row-major order."""
+    return np.ascontiguousarray(to_numpy(b)).tobytes()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
 from weft.types import TensorType
+from weft.types.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from weft.types.dtype import float32
 
 Formula = Callable[..., Any]
 
+#: by the name that the composite has, once it is made
+FORMULAS: dict[str, Cotangent] = {}
 _naming = threading.RLock()  # two threads may come to a formula first at once
 
 
@@ -28,8 +30,15 @@ class Cotangent:
         self.run: Formula = self._first
         self.op: Op | None = None
         self.used: tuple[int, ...] = ()
+        FORMULAS[name] = self
 
     def _first(self, g: Value, y: Value, *xs: Any) -> Value:
+        self.make()
+        out: Value = self.run(g, y, *xs)
+        return out
+
+    def make(self) -> None:
+        """Find out what to run."""
         nodes, self.used = self._read()
         if len(nodes) > 1 and all(n.op.scalar is not None or not n.inputs for n in nodes):  # type: ignore[attr-defined]
             with _naming:
@@ -37,8 +46,6 @@ class Cotangent:
             self.run = self._fused
         else:
             self.run = self.formula
-        out: Value = self.run(g, y, *xs)
-        return out
 
     def _read(self) -> tuple[list[Node], tuple[int, ...]]:
         """The ops of the formula, and the positions in (g, y, *xs) that they reach."""

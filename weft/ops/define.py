@@ -111,7 +111,17 @@ installed = _Installed()
 
 
 class Capture(Protocol):
-    """A function being run into a graph, in this thread: every call becomes a node of it."""
+    """A function being run into a graph, in this thread.
+
+    Every call becomes a node of it; of a graph made `by_hand` those on symbols, on tensors that
+    require a gradient, and all `inside` modules and optimizers.
+    """
+
+    by_hand: bool
+    inside: int
+
+    def takes(self, xs: tuple[Any, ...]) -> bool:
+        """Whether a call on these operands becomes a node."""
 
     def read(self, x: Value) -> Node:
         """The node that stands for a tensor from outside: its value when the program is called."""
@@ -154,9 +164,39 @@ def data_of(x: Value) -> Any:
     return x.data if c is None or not isinstance(x.data, Buffer) else c.read(x)
 
 
+class closed:
+    """A block in which an op's own rules are run on symbols: no part of what is being captured."""
+
+    def __enter__(self) -> None:
+        self.outside, capturing.now = capturing.now, None
+
+    def __exit__(self, *_: object) -> None:
+        capturing.now = self.outside
+
+
+class inside:
+    """A block of a module's or an optimizer's own: part of a graph made by hand, whatever it is
+    computed from.
+    """
+
+    def __enter__(self) -> None:
+        if capturing.now is not None:
+            capturing.now.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        if capturing.now is not None:
+            capturing.now.inside -= 1
+
+
+def real(x: Value) -> Any:
+    """What a value holds where its elements are asked for: a Buffer, if they may be known."""
+    c = capturing.now
+    return x.data if c is None or c.by_hand else data_of(x)
+
+
 def fresh(data: Buffer) -> Any:
     """A new tensor of data that nobody else has; while a function is captured, a constant of it."""
-    if capturing.now is None:
+    if capturing.now is None or capturing.now.by_hand:
         return installed.tensor(data)
     type_ = data.layout.type
     return installed.tensor(Node(constant, (), (("value", data), ("type", type_)), type_))
@@ -237,7 +277,7 @@ def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x)
         for x in xs
     )
-    if capturing.now is not None or any(
+    if (capturing.now is not None and capturing.now.takes(lifted)) or any(
         isinstance(x, Value) and isinstance(x.data, Node) for x in lifted
     ):
         return record_call(op, lifted, attrs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weft.ir import Function, Module
@@ -9,7 +11,9 @@ from weft.ir.language import Language
 from weft.ir.parser import parse as parse_text
 from weft.ir.verify import verify as verify_program
 from weft.ops.contraction import Contraction, Window
+from weft.ops.cotangent import FORMULAS
 from weft.ops.define import OPS, Op, Types, constant, inferred, parameter, result
+from weft.ops.makers import later
 
 
 def _infer(
@@ -21,8 +25,38 @@ def _infer(
     return inferred(op, types, {**attrs, "regions": regions} if regions else attrs)
 
 
+class _Names(Mapping[str, Op]):
+    """The ops by name. Gradients derived from other ops are made when they are asked for: a text
+    may name one that this process has not met.
+    """
+
+    def __getitem__(self, name: str) -> Op:
+        found = OPS.get(name) or _derived(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(OPS)
+
+    def __len__(self) -> int:
+        return len(OPS)
+
+
+def _derived(name: str) -> Op | None:
+    if name in FORMULAS:
+        FORMULAS[name].make()
+        return OPS.get(name)
+    said = re.fullmatch(r"(.+)_vjp([1-9]?)", name)
+    base = said and (OPS.get(said[1]) or _derived(said[1]))
+    if not base or not said or not hasattr(base.vjp, "derived"):
+        return None
+    assert base.body is not None
+    return later.derived(base.name, base.body, int(said[2] or 1))
+
+
 LANGUAGE = Language(
-    ops=OPS,
+    ops=_Names(),
     infer=_infer,
     parameter=parameter,
     result=result,

@@ -133,6 +133,7 @@ class _Later:
     sum: Callable[..., Value]
     zeros: Callable[[TensorType], Value]
     body_vjp: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+    derived: Callable[[str, Callable[..., Any], int], Op]
     composite: Callable[..., Any]
 
 

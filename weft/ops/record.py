@@ -13,6 +13,7 @@ from weft.ops.define import (
     Types,
     Value,
     as_node,
+    closed,
     constant,
     fresh,
     placeholder,
@@ -26,9 +27,10 @@ def record(
 ) -> Function:
     """The graph of `f` over inputs of `types`."""
     xs = [placeholder(t, i) for i, t in enumerate(types)]  # type: ignore[arg-type]
-    out = f(*xs, **attrs)
-    outs = out if isinstance(out, tuple) else (out,)
-    return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))
+    with closed():
+        out = f(*xs, **attrs)
+        outs = out if isinstance(out, tuple) else (out,)
+        return Function(name, tuple(x.data for x in xs), tuple(as_node(o) for o in outs))
 
 
 def replay(
@@ -65,13 +67,14 @@ def infer_body(body: Callable[..., Any]) -> Callable[..., Types]:
     """The type rule of a composite: run the body on symbols and look."""
 
     def infer(*types: Type, **attrs: Any) -> Types:
-        out = body(
-            *(
-                placeholder(t, i) if isinstance(t, TensorType) else t(1)
-                for i, t in enumerate(types)
-            ),
-            **attrs,
-        )
+        with closed():
+            out = body(
+                *(
+                    placeholder(t, i) if isinstance(t, TensorType) else t(1)
+                    for i, t in enumerate(types)
+                ),
+                **attrs,
+            )
         return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
 
     return infer

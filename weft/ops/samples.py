@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from weft.types.dtype import DTYPES, DType, float32, float64
+from weft.types.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,8 @@ from typing import Any
 
 from weft.buffer import Buffer
 from weft.ir import Function, Node
-from weft.ops.define import constant
 from weft.ops.elementwise import astype, copy, positive
 from weft.ops.movement import alias, broadcast_to, permute_dims, reshape
-from weft.types import TensorType
 
 
 def simplify(f: Function) -> Function:
@@ -61,6 +59,3 @@ def _exact(attrs: Any) -> Any:
     if isinstance(attrs, Buffer):
         return id(attrs)
     return attrs
-
-
-_ = (constant, TensorType)

@@ -39,4 +39,3 @@ def split(whole: Function, inputs: int, results: int) -> tuple[Function, Functio
         tuple(env[g] for g in whole.results[results:]),
     )
     return forward, gradient, len(kept)
-

@@ -17,9 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from weft.buffer import Layout
@@ -35,6 +33,7 @@ from weft.runtime import kernels
 from weft.runtime.plan import KEEP_OUTPUT, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
 from weft.types import DTYPES
+from weft.types.record import dataclass
 
 SOURCES = (
     "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "program",
@@ -180,9 +179,14 @@ def native_text(tensor: type, buffer: type, note: type) -> str:
     }
     for prefix, (cls, slots) in classes.items():
         constants |= {f"{prefix}_{slot}": slot_offset(cls, slot) for slot in slots}
-    folder = Path(__file__).parent / "native"
-    text = "\n".join((folder / f"{name}.ll").read_text() for name in SOURCES)
+    folder = os.path.join(os.path.dirname(__file__), "native")
+    text = "\n".join(_read(os.path.join(folder, f"{name}.ll")) for name in SOURCES)
     return re.sub(r"\{\{(\w+)\}\}", lambda m: str(constants[m[1]]), text)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def slot_offset(cls: type, name: str) -> int:
@@ -278,7 +282,7 @@ def _memory() -> int:
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         with suppress(OSError):
-            limit = Path("/sys/fs/cgroup", name).read_text().strip()
+            limit = _read(f"/sys/fs/cgroup/{name}").strip()
             found = min(found, int(limit)) if limit.isdecimal() else found
     return found
 
@@ -286,7 +290,7 @@ def _memory() -> int:
 def _huge_pages() -> bool:
     """Does the system give huge pages to who asks for them?"""
     try:
-        said = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+        said = _read("/sys/kernel/mm/transparent_hugepage/enabled")
     except OSError:
         return False
     return "[never]" not in said

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.autodiff import tape
 from weft.autodiff.mode import enable_grad, no_grad, recording
-from weft.autodiff.tape import Leaf, Note, Pick, pull
+from weft.autodiff.tape import Note, Pick, pull
 from weft.capture.capture import Captured
 from weft.capture.trace import Cell
 from weft.ir import Function
-from weft.ops.define import Call, Op, Value, inferred, installed
+from weft.ops.define import Call, Op, Value, installed
 from weft.ops.record import replay
 from weft.runtime.native_program import Native
 
@@ -53,7 +54,10 @@ class Executable:
         leaf = cell.owner if cell.argument is None else leaves[cell.argument].leaf
         return None if leaf is None else leaf.grad
 
-    def __call__(self, leaves: list[Any]) -> Any:
+    def __call__(
+        self, leaves: list[Any], run: Callable[[list[Any]], tuple[Any, ...]] | None = None
+    ) -> Any:
+        """Call the program; `run` may say how its function is computed instead."""
         captured = self.captured
         xs = [leaves[i] for i in self.arguments]
         if self.plain:
@@ -67,8 +71,8 @@ class Executable:
             key, offset = installed.random_state[0]()
             installed.random_state[1]((key, (offset + captured.drawn) % 2**64))
             xs += [_signed(key), _signed(offset)]
-        outs = self.forward.run(xs)
-        if self.gradient is not None and recording.get():
+        outs = self.forward.run(xs) if run is None else run(xs)
+        if run is None and self.gradient is not None and recording.get():
             self._note(xs, outs)
         if self.single:
             return outs[0]
@@ -129,8 +133,6 @@ class Executable:
                 out[position] = found.get(stands[position].note)
             return tuple(out)
         assert self.gradient is not None
-        given = [x for x in xs if isinstance(x, Value)]
-        del given
         saved = y[self.results : self.results + self.kept]
         with no_grad():
             slopes = self.gradient.run([*xs, *saved, *seeds])
@@ -142,8 +144,7 @@ class Executable:
 def _leaf(x: Value) -> Value:
     if x.note is None or not x.type.dtype.is_float:
         return x
-    out = installed.tensor(x.data, x.note)
-    return out
+    return installed.tensor(x.data, x.note)
 
 
 def _no_rule(*_: Any, **__: Any) -> Any:
@@ -153,6 +154,3 @@ def _no_rule(*_: Any, **__: Any) -> Any:
 def _signed(n: int) -> int:
     """As the int64 of the same bits."""
     return n - 2**64 if n >= 2**63 else n
-
-
-_ = (Leaf, inferred)

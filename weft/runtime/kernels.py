@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import blake2b
+from importlib import import_module
 from weakref import WeakValueDictionary
 
 from weft.codegen import jit
-from weft.codegen.lower import lower
 from weft.errors import WeftError
 from weft.runtime.cache import DiskCache
 from weft.schedule.launch import KernelSpec
@@ -46,11 +46,19 @@ def code(spec: KernelSpec) -> jit.Code:
             with _turns.setdefault(spec, threading.Lock()):
                 found = _live.get(spec)
                 if found is None:
-                    found = load(f"{type(spec).__name__}\n{spec.key()}", lambda: lower(spec))
+                    found = load(f"{type(spec).__name__}\n{spec.key()}", lambda: _lower(spec))
                     _live[spec] = found
         finally:
             _turns.pop(spec, None)
     return found
+
+
+def _lower(spec: KernelSpec) -> str:
+    """The LLVM module of a kernel. The families of kernels are loaded with the first that is made:
+    a process that finds all of its kernels on disk never needs them.
+    """
+    text: str = import_module("weft.codegen.lower").lower(spec)
+    return text
 
 
 def address(spec: KernelSpec, function: str = "kernel") -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
+from weft.buffer import Layout
 from weft.ir import Function
 from weft.ops.define import Value, installed
 from weft.runtime.plan import Plan
@@ -17,6 +19,8 @@ from weft.types import TensorType, result_dtype
 #: plans kept per program; layouts that change every call must not fill the memory
 PLANS = 64
 
+everyone: WeakSet[Native] = WeakSet()
+
 
 class Native:
     """A function, compiled when it is first called and again only for inputs that lie otherwise."""
@@ -24,6 +28,7 @@ class Native:
     def __init__(self, function: Function, machine: Callable[[], Machine]) -> None:
         self.function, self.machine = function, machine
         self.plans: dict[Any, Plan] = {}
+        everyone.add(self)
         self.last: ProgramPlan | None = None
 
     def run(self, xs: list[Any]) -> tuple[Any, ...]:
@@ -37,6 +42,15 @@ class Native:
         outs = installed.launch(plan, *xs)
         return outs if isinstance(outs, tuple) else (outs,)
 
+    def prepare_dense(self) -> Plan:
+        """Compile for inputs laid out densely."""
+        return self.prepare(
+            tuple(
+                Layout.dense(p.type) if isinstance(p.type, TensorType) else None
+                for p in self.function.params
+            )
+        )
+
     def prepare(self, key: tuple[Any, ...]) -> Plan:
         """Compile for inputs of these layouts."""
         layouts = tuple(
@@ -49,6 +63,3 @@ class Native:
             self.plans.clear()
         self.plans[key] = plan
         return plan
-
-
-_ = TensorType

@@ -16,6 +16,7 @@ from weft.codegen import jit
 from weft.ops.define import OPS, installed
 from weft.runtime.eager import EagerMode
 from weft.runtime.engine import Engine
+from weft.runtime.native_program import everyone
 from weft.runtime.plan import Plan
 from weft.runtime.pool import default_size
 from weft.schedule.launch import Machine
@@ -47,8 +48,34 @@ def _first_launch(plan: Plan, *xs: Any) -> Any:
     return engine().launch(plan, *xs)
 
 
-def _first_mode() -> int:
-    return engine().enter_mode()
+# The floating-point mode, for numbers that are rounded before there is an engine: a tensor can be
+# made without one.
+
+_STANDARD, _CONTROLS = 0x1F80, 0xFFC0
+_Environment = ctypes.c_uint32 * 8  # the last word of C's fenv_t is MXCSR
+
+
+@cache
+def _fenv() -> Any:
+    return ctypes.CDLL("libm.so.6")
+
+
+def _enter_mode() -> int:
+    found = _Environment()
+    _fenv().fegetenv(found)
+    host: int = found[7]
+    if host & _CONTROLS == _STANDARD:
+        return 0
+    _leave_mode(_STANDARD)
+    return host
+
+
+def _leave_mode(mode: int) -> None:
+    if mode:
+        now = _Environment()
+        _fenv().fegetenv(now)
+        now[7] = mode
+        _fenv().fesetenv(now)
 
 
 def _resolve_keep(plan: Plan) -> None:
@@ -77,6 +104,8 @@ def set_num_threads(n: int) -> None:
     for op in list(OPS.values()):
         op.plans.clear()  # work is split anew
     eager.known.clear()
+    for native in list(everyone):
+        native.plans.clear()
 
 
 def machine() -> Machine:
@@ -85,4 +114,5 @@ def machine() -> Machine:
 
 
 eager = EagerMode(machine)
-installed.launch, installed.enter_mode, installed.eager = _first_launch, _first_mode, eager
+installed.launch, installed.eager = _first_launch, eager
+installed.enter_mode, installed.leave_mode = _enter_mode, _leave_mode

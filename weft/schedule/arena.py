@@ -8,7 +8,9 @@ from collections.abc import Sequence
 ALIGN = 64
 
 
-def place(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> tuple[list[int], int]:
+def place(
+    sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]
+) -> tuple[list[int], int]:
     """Offsets for blocks that live from step `births[i]` to step `deaths[i]`, both included, and
     the bytes of the whole. Blocks whose lives overlap never share a byte.
 

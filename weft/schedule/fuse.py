@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -27,6 +26,7 @@ from weft.schedule.reduce import accumulator
 from weft.schedule.rows import Fold, Map, RowProgram, plan_rows
 from weft.types import DType, TensorType, result_dtype
 from weft.types.dtype import float64
+from weft.types.record import dataclass
 
 
 class Unreadable(Exception):

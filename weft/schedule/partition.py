@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
-from weft.ops.define import Op, constant, parameter, result
+from weft.ops.define import Op, constant, parameter
 from weft.ops.movement import broadcast_to, reshape
 from weft.schedule.fuse import plan_function
 from weft.schedule.launch import Launch, Machine
 from weft.types import DType, TensorType
+from weft.types.record import dataclass
 
 #: nodes of one kernel: beyond this, registers spill and compiling takes long
 MOST = 64
@@ -49,9 +50,7 @@ def smaller(group: Group) -> list[Group]:
     return _Partition(group.nodes, group.outputs, without).groups()
 
 
-def plan_group(
-    group: Group, layouts: Sequence[Layout | DType], machine: Machine
-) -> Launch | None:
+def plan_group(group: Group, layouts: Sequence[Layout | DType], machine: Machine) -> Launch | None:
     """The launch of a group, or None where it has to be run node by node."""
     return plan_function(as_function(group), layouts, machine)
 
@@ -81,9 +80,7 @@ class _Kernel:
 
 
 class _Partition:
-    def __init__(
-        self, order: Sequence[Node], results: Sequence[Node], without: str = ""
-    ) -> None:
+    def __init__(self, order: Sequence[Node], results: Sequence[Node], without: str = "") -> None:
         self.order, self.without = order, without
         self.index = {n: i for i, n in enumerate(order)}
         self.results = set(results)
@@ -226,6 +223,3 @@ class _Partition:
 
 def _literal(n: Node) -> bool:
     return n.op is constant and not isinstance(n.type, TensorType)
-
-
-_ = result

@@ -7,7 +7,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -18,8 +18,9 @@ from weft.schedule.arena import place
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.partition import Group, partition, plan_group, smaller
 from weft.schedule.single import plan_single, weak_dtype
-from weft.types import DType, TensorType, result_dtype
+from weft.types import DType, result_dtype
 from weft.types.dtype import float64
+from weft.types.record import dataclass
 
 #: bases that a place may count from; inputs and then outputs follow
 ARENA, ABSOLUTE, OPERANDS = 0, 1, 2
@@ -79,15 +80,14 @@ def plan_program(f: Function, layouts: tuple[Layout | DType, ...], machine: Mach
 
 
 class _Planner:
-    def __init__(
-        self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine
-    ) -> None:
+    def __init__(self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> None:
         self.f, self.machine = f, machine
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
         self.spots: dict[Node, Spot] = {
-            p: Spot(OPERANDS + i, 0, layout) for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
+            p: Spot(OPERANDS + i, 0, layout)
+            for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
         }
         self.targets: dict[Node, int] = {}  # results not yet written -> base
         for i, r in enumerate(f.results):
@@ -101,7 +101,9 @@ class _Planner:
             if self.spots[r].base != base or not self._dense(self.spots[r]):
                 self._copy(self.spots[r], base)
         offsets, top = place(
-            [b.size for b in self.blocks], [b.birth for b in self.blocks], [b.death for b in self.blocks]
+            [b.size for b in self.blocks],
+            [b.birth for b in self.blocks],
+            [b.death for b in self.blocks],
         )
         for b, at in zip(self.blocks, offsets, strict=True):
             b.offset = at
@@ -241,6 +243,3 @@ class _Planner:
 
 def _several(op: Op, types: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
     return op.extern is not None and isinstance(op.infer(*types, **attrs), tuple)
-
-
-_ = TensorType

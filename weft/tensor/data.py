@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from weft.buffer.dlpack import from_dlpack as _share
-from weft.buffer.interchange import SMALL, adopt, copy_from_numpy, share_numpy
-from weft.errors import DTypeError, NumericsError, ShapeError
+from weft.buffer.interchange import SMALL, adopt, copy_from_numpy, share_numpy, to_numpy
+from weft.errors import DTypeError, NumericsError, ShapeError, SharingError
 from weft.ops.define import Value, data_of, fresh, installed, standard_mode
 from weft.ops.elementwise import astype, copy as copied
 from weft.tensor.arguments import flag
@@ -51,7 +51,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
         if wanted is None or wanted is obj.type.dtype:
             return copied(obj) if copy else obj
         if copy is False:
-            raise DTypeError(
+            raise SharingError(
                 "asarray", expected=f"{obj.type.dtype.name} without a copy", got=wanted.name
             )
         return astype(obj, dtype=wanted)
@@ -60,7 +60,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
             return fresh(share_numpy(obj))
         if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
             return from_dlpack(obj)
-        raise DTypeError(
+        raise SharingError(
             "asarray",
             expected="a tensor or array of that dtype, to share its memory",
             got=type(obj).__name__,
@@ -114,6 +114,8 @@ def _copied(data: Any, dtype: Any, place: str) -> Value:
 
 
 def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        return to_numpy(_share(data))  # another framework's: NumPy has no bfloat16 of theirs
     try:
         a = np.asarray(data)
     except ValueError as e:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +13,7 @@ from weft.ops.define import Value, installed
 from weft.tensor.arguments import flag
 from weft.types import DType, as_dtype, result_dtype
 from weft.types.promotion import promote
+from weft.types.record import dataclass
 
 _KINDS = {
     "bool": "b",

@@ -44,8 +44,9 @@ class _Generator:
 
     def draw(self, count: int) -> tuple[Any, Any]:
         """The key and the first of `count` counters that nobody else gets."""
-        if capturing.now is not None:
-            return capturing.now.draw(count)
+        c = capturing.now
+        if c is not None and (c.inside or not c.by_hand):
+            return c.draw(count)
         with self.lock:
             key, offset = self.key, self.offset
             self.offset = (offset + count) % 2**64

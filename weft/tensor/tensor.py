@@ -25,9 +25,11 @@ from weft.errors import (
     GradError,
     NumericsError,
     ShapeError,
+    SharingError,
 )
+from weft.ir import user_location
 from weft.ops import elementwise as ew
-from weft.ops.define import Value, capturing, data_of, fresh, installed, standard_mode
+from weft.ops.define import Value, capturing, data_of, fresh, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
@@ -162,13 +164,14 @@ class Tensor(Value):
     # other forms
 
     def _buffer(self, place: str) -> Buffer:
-        if isinstance(data := data_of(self), Buffer):
+        if isinstance(data := real(self), Buffer):
             return data
         raise CaptureError(
-            place,
+            f"{place} at {user_location()}",
             expected="a tensor with data",
             got=f"a symbolic {self.type}",
-            hint="values are not known while a function is being captured",
+            hint="values are not known while a function is captured, or between wf.placeholder and "
+            "wf.build",
         )
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -179,7 +182,7 @@ class Tensor(Value):
         out = self.numpy()
         if dtype is not None and out.dtype != dtype:
             if copy is False:
-                raise DTypeError(
+                raise SharingError(
                     "__array__", expected=f"dtype {out.dtype} without a copy", got=str(dtype)
                 )
             return out.astype(dtype)
@@ -223,9 +226,10 @@ class Tensor(Value):
 
     def _rebind(self, new: Value) -> None:
         """Take over a value. Without a history of its own it leaves a leaf what it is."""
-        data = data_of(new)
-        if capturing.now is not None:
-            capturing.now.write(self)
+        data, c = new.data, capturing.now
+        if c is not None and c.takes((new,)):
+            data = data_of(new)
+            c.write(self)
         self.data = data
         noted = new.note if recording.get() else None
         self.note = noted if noted is not None else self.leaf
@@ -260,9 +264,9 @@ class Tensor(Value):
                 got=str(self.type),
                 hint="use .any() or .all(), or & | ~ between conditions",
             )
-        if not isinstance(data_of(self), Buffer):
+        if not isinstance(real(self), Buffer):
             raise CaptureError(
-                "bool()",
+                f"bool() at {user_location()}",
                 expected="a value known while capturing",
                 got=f"a symbolic {self.type}",
                 hint="a branch on a tensor would be frozen",

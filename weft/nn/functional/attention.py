@@ -8,6 +8,7 @@ from typing import Any
 from weft.errors import ShapeError
 from weft.nn.functional.linear import dropout
 from weft.ops import attention as ops
+from weft.ops.define import standard_mode
 from weft.ops.elementwise import astype
 from weft.ops.linalg import matmul
 from weft.ops.movement import broadcast_to, reshape
@@ -54,7 +55,8 @@ def scaled_dot_product_attention(
     causal = flag(is_causal, place)
     if attn_mask is not None and causal:
         raise ShapeError(place, expected="attn_mask or is_causal, not both", got="both")
-    by = 1.0 / math.sqrt(q.type.shape[-1]) if scale is None else number(scale, place, "scale")  # type: ignore[arg-type]
+    with standard_mode():
+        by = 1.0 / math.sqrt(q.type.shape[-1]) if scale is None else number(scale, place, "scale")  # type: ignore[arg-type]
     mask = () if attn_mask is None else (_mask(attn_mask, q),)
     if dropout_p:
         weights = ops.attention_weights(q, k, *mask, causal=causal, scale=by)

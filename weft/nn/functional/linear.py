@@ -7,7 +7,7 @@ from typing import Any
 from weft.errors import DTypeError, IndexRangeError, ShapeError
 from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops.creation import one_hot as one_hot_op
-from weft.ops.define import Value
+from weft.ops.define import Value, standard_mode
 from weft.ops.elementwise import equal, where
 from weft.ops.indexing import take
 from weft.ops.linalg import matmul
@@ -177,7 +177,9 @@ def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: in
 def _thinned(x: Value, shape: Any, p: float) -> Value:
     """x / (1 - p) where a random number of `shape` is at least p, else 0."""
     kept = rand(shape) >= p
-    return where(kept, x * (1.0 / (1.0 - p) if p < 1 else 0.0), 0.0)
+    with standard_mode():
+        by = 1.0 / (1.0 - p) if p < 1 else 0.0
+    return where(kept, x * by, 0.0)
 
 
 _MODES = ("constant", "reflect", "replicate", "circular")

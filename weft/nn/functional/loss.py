@@ -7,7 +7,7 @@ from typing import Any
 from weft.errors import DTypeError, ShapeError
 from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops import losses as ops
-from weft.ops.define import Value
+from weft.ops.define import Value, standard_mode
 from weft.ops.elementwise import astype, not_equal, where
 from weft.ops.indexing import take
 from weft.ops.losses import reduced
@@ -206,7 +206,14 @@ def _by_classes(rows: _Rows, weight: Any, how: str, smooth: float) -> Value:
     spread = y if weight is None else y * floating(weight, "cross_entropy")
     even = -total(spread, axes=(1,), keepdims=False)
     near, far = rows.finish(hard, weight, how), rows.finish(even, weight, how, weigh=False)
-    return near * (1.0 - smooth) + far * (smooth / float(classes))  # type: ignore[arg-type]
+    sure, each = _shares(smooth, classes)
+    return near * sure + far * each
+
+
+def _shares(smooth: float, classes: Any) -> tuple[float, float]:
+    """What a smoothed target leaves of a probability, and what it gives to every class."""
+    with standard_mode():
+        return 1.0 - smooth, smooth / float(classes)
 
 
 def _by_probabilities(x: Value, t: Value, weight: Any, how: str, smooth: float) -> Value:
@@ -217,7 +224,8 @@ def _by_probabilities(x: Value, t: Value, weight: Any, how: str, smooth: float) 
     axis = 1 if x.type.ndim > 1 else 0
     classes = x.type.shape[axis]
     if smooth:
-        t = t * (1.0 - smooth) + smooth / float(classes)  # type: ignore[arg-type]
+        sure, each = _shares(smooth, classes)
+        t = t * sure + each
     y = widened(log_softmax(x, axis=axis)) * widened(t)
     if weight is not None:
         w = floating(weight, "cross_entropy")

@@ -12,7 +12,7 @@ from weft.ops.batch_norm import (
     batch_norm_apply,
     group_norm as group_norm_op,
 )
-from weft.ops.define import Value
+from weft.ops.define import Value, standard_mode
 from weft.ops.elementwise import abs as absolute, maximum, sqrt
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest, narrowed, sum as total, widened
@@ -160,10 +160,12 @@ def batch_norm(
                 got=str(x.type),
             )
         out, mean, var = batch_norm_op(x, *params, eps=floor)
+        with standard_mode():
+            unbiased, rest = n / (n - 1), 1.0 - momentum
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:
-                seen = now.detach() * (n / (n - 1)) if now is var else now.detach()
-                running.assign(running.detach() * (1.0 - momentum) + seen * momentum)
+                seen = now.detach() * unbiased if now is var else now.detach()
+                running.assign(running.detach() * rest + seen * momentum)
     if shift is None:
         return out
     return out + reshape(shift, shape=(shift.type.size, *(1,) * (x.type.ndim - 2)))
@@ -181,14 +183,16 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
         raise ShapeError("normalize", expected="p other than 0", got="0")
     axes = (normalize_axis(dim, x.type.ndim, "normalize"),)
     w = widened(x)
+    with standard_mode():
+        square, root = eps * eps, 1.0 / p
     if p == 2:  # the floor under the root, where its gradient is finite
-        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), eps * eps))
+        size = sqrt(maximum(total(w * w, axes=axes, keepdims=True), square))
     elif p == math.inf:
         size = maximum(largest(absolute(w), axes=axes, keepdims=True), eps)
     elif p == 1:
         size = maximum(total(absolute(w), axes=axes, keepdims=True), eps)
     else:
-        size = maximum(total(absolute(w) ** p, axes=axes, keepdims=True) ** (1.0 / p), eps)
+        size = maximum(total(absolute(w) ** p, axes=axes, keepdims=True) ** root, eps)
     return narrowed(w / size, x)
 
 
@@ -201,6 +205,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """
     a, b = (widened(floating(x, "cosine_similarity")) for x in (x1, x2))
     floor = _eps(eps, "cosine_similarity")
+    with standard_mode():
+        floor = floor * floor
     products = a * b
     axis = normalize_axis(dim, products.type.ndim, "cosine_similarity")
 
@@ -211,7 +217,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                 "cosine_similarity", expected=f"axis {dim} in both", got=f"{a.type} and {b.type}"
             )
         squares = total(v * v, axes=(own,), keepdims=False)
-        return sqrt(maximum(squares, floor * floor))
+        return sqrt(maximum(squares, floor))
 
     out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
     return narrowed(out, x1 if isinstance(x1, Value) else a)

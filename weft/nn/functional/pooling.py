@@ -11,7 +11,7 @@ import numpy as np
 from weft.errors import AllocationError, ShapeError
 from weft.nn.functional.convolution import per_axis
 from weft.ops import pooling as ops
-from weft.ops.define import Value, installed
+from weft.ops.define import Value, installed, standard_mode
 from weft.ops.indexing import take
 from weft.ops.movement import reshape
 from weft.ops.reduction import mean, narrowed, sum as total_of, widened
@@ -334,10 +334,11 @@ def _uneven(n: int, m: int) -> tuple[Any, Any]:
 
 def _uneven_means(x: Value, axis: int, n: int, m: int) -> Value:
     places, inside = _uneven(n, m)
-    weights = inside / inside.sum(1, keepdims=True)
+    with standard_mode():
+        weights = (inside / inside.sum(1, keepdims=True)).astype(x.type.dtype.np)
     rest = (1,) * (x.type.ndim - axis - 1)
     each = take(x, installed.lift(places), axis=axis)
-    factors = installed.lift(weights.astype(x.type.dtype.np).reshape(*weights.shape, *rest))
+    factors = installed.lift(weights.reshape(*weights.shape, *rest))
     return total_of(each * factors, axes=(axis + 1,), keepdims=False)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.ops.scalar import Scalar
 from weft.types.dtype import DType, float32, float64, int32, int64
+from weft.types.record import dataclass
 
 
 @dataclass(frozen=True)

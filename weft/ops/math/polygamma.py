@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from weft.ops.math.trigonometric import sin
 from weft.ops.scalar import Scalar, select
 from weft.types.dtype import float64
 
-#: Bernoulli numbers B2, B4, …
+#: Bernoulli numbers B2, B4, … as fractions
 _BERNOULLI = (
-    Fraction(1, 6), Fraction(-1, 30), Fraction(1, 42), Fraction(-1, 30), Fraction(5, 66),
-    Fraction(-691, 2730), Fraction(7, 6), Fraction(-3617, 510),
+    (1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510),
 )  # fmt: skip
 
 
@@ -40,9 +38,9 @@ def _polygamma_of_positive(x: Scalar, n: int) -> Scalar:
     series = x.like(math.factorial(n - 1)) / _power(x, n) + 0.5 * math.factorial(n) / _power(
         x, n + 1
     )
-    for k, b in enumerate(_BERNOULLI, 1):
-        c = b * math.factorial(2 * k + n - 1) / math.factorial(2 * k)
-        series = series + float(c) / _power(x, 2 * k + n)
+    for k, (p, q) in enumerate(_BERNOULLI, 1):
+        c = p * math.factorial(2 * k + n - 1) / (q * math.factorial(2 * k))
+        series = series + c / _power(x, 2 * k + n)
     sign = 1.0 if n % 2 else -1.0
     return (total * math.factorial(n) + series) * sign
 

@@ -1,0 +1,217 @@
+"""The operator for calls: converts functions of the user's on the way into them."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import types
+from typing import Any
+
+from weft.capture.guards import is_library, is_library_file
+from weft.capture.source.convert import convert, is_converted, is_users, why_not
+from weft.capture.source.reads import (
+    CHANGING,
+    CONTAINERS,
+    attr,
+    changing,
+    guards,
+    later,
+    made,
+    refuse,
+    seen,
+    set_attr,
+)
+from weft.ops.define import capturing, host_number
+
+#: functions whose result is another one each time, or that do something outside
+_EFFECTS = {builtins.print, builtins.input, builtins.open}
+_UNSTEADY = {"random", "time", "datetime", "secrets", "uuid", "os", "posix", "io", "_io", "logging"}
+
+
+def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`f(*args, **kwargs)`"""
+    kind = type(f)
+    if kind is types.FunctionType:
+        if is_converted(f):
+            return f(*args, **kwargs)
+        if is_users(f.__code__.co_filename):
+            return _entered(f)(*args, **kwargs)
+        return _library(_with_converted_cells(f), args, kwargs)
+    if kind is types.MethodType:
+        return call(f.__func__, f.__self__, *args, **kwargs)
+    if kind is functools.partial:
+        return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
+    if isinstance(f, type):
+        return _instance(f, args, kwargs)
+    if kind in (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType):
+        return _builtin(f, args, kwargs)
+    if isinstance(f, functools._lru_cache_wrapper) and capturing.now is not None:
+        return call(f.__wrapped__, *args, **kwargs)
+    method = kind.__dict__.get("__call__") or getattr(kind, "__call__")  # noqa: B004
+    if isinstance(method, types.FunctionType) and is_users(method.__code__.co_filename):
+        return call(method, f, *args, **kwargs)
+    return _library(f, args, kwargs)
+
+
+later.call = call
+
+
+def _entered(f: Any) -> Any:
+    """A user's function converted, what it reads from outside guarded."""
+    g = guards()
+    if g is not None:
+        reason = why_not(f)
+        if reason:
+            if not _is_generated(f):
+                g.unguarded.append(reason)
+        elif (id(f), "entered") not in g.made:
+            g.made[id(f), "entered"] = f
+            _guard_names(f, g)
+    return convert(f)
+
+
+def _is_generated(f: Any) -> bool:
+    """Whether a function is one that Python wrote: a dataclass's, a named tuple's."""
+    return f.__code__.co_filename == "<string>" and f.__name__.startswith("__")
+
+
+def _guard_names(f: Any, g: Any) -> None:
+    code = f.__code__
+    space = f.__globals__
+    for name in () if is_library_file(code.co_filename) else _global_names(code):
+        if name in space:
+            value = space[name]
+            fixed = isinstance(value, types.ModuleType | types.FunctionType | type)
+            if not (fixed and is_library(value)):
+                g.item(space, name, value, f"the global {name}")
+    for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
+        if name != "__class__":
+            g.cell(cell, name)
+
+
+@functools.lru_cache(4096)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for i in dis.get_instructions(code):
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names[i.argval] = None
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            names.update(dict.fromkeys(_global_names(c)))
+    return tuple(names)
+
+
+def _with_converted_cells(f: Any) -> Any:
+    """A library's wrapper of a user's function (`functools.wraps`), around the converted one."""
+    inner = getattr(f, "__wrapped__", None)
+    if type(inner) is not types.FunctionType or not f.__closure__:
+        return f
+    if is_converted(inner) or not is_users(inner.__code__.co_filename):
+        return f
+    new = _entered(inner)
+    cells = tuple(types.CellType(new) if _holds(c, inner) else c for c in f.__closure__)
+    made_ = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, cells)
+    made_.__kwdefaults__ = f.__kwdefaults__
+    return made_
+
+
+def _holds(cell: Any, x: Any) -> bool:
+    try:
+        return cell.cell_contents is x
+    except ValueError:
+        return False
+
+
+# classes
+
+
+def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if type(kind).__call__ is not type.__call__ or kind in _FUNCTIONS:
+        return _builtin(kind, args, kwargs)
+    start = kind.__init__
+    usual = kind.__new__ is object.__new__ or kind.__new__.__module__.startswith("weft.nn")
+    if (
+        usual
+        and type(start) is types.FunctionType
+        and is_users(start.__code__.co_filename)
+        and not why_not(start)
+    ):
+        new = object.__new__(kind) if kind.__new__ is object.__new__ else kind.__new__(kind)
+        made(new)
+        call(start, new, *args, **kwargs)
+        return new
+    return made(_library(kind, args, kwargs))
+
+
+# what is not converted
+
+
+def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a library's function; functions of the user's among its arguments are converted."""
+    if capturing.now is not None:
+        module = getattr(f, "__module__", None) or ""
+        if module in _UNSTEADY or module.startswith("numpy.random"):
+            name = getattr(f, "__qualname__", repr(f))
+            raise refuse(f"a call of {module}.{name}", "it gives something else every time")
+        if f is host_number:
+            g = guards()
+            g.paused += 1
+            try:
+                return f(*args, **kwargs)
+            finally:
+                g.paused -= 1
+    return f(*[_given(a) for a in args], **{k: _given(v) for k, v in kwargs.items()})
+
+
+def _given(x: Any) -> Any:
+    if type(x) is types.FunctionType and not is_converted(x) and is_users(x.__code__.co_filename):
+        return _entered(x)
+    if type(x) in CONTAINERS:
+        return seen(x)
+    return x
+
+
+def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    special = SPECIAL.get(f) if _hashable(f) else None
+    if special is not None:
+        return special(*args, **kwargs)
+    if capturing.now is not None:
+        if f in _EFFECTS:
+            raise refuse(f"a call of {f.__name__}()", "call it outside of the function")
+        owner = getattr(f, "__self__", None)
+        if type(owner) in CONTAINERS:
+            if f.__name__ in CHANGING[type(owner)]:
+                changing(owner, f"{type(owner).__name__}.{f.__name__}()")
+            else:
+                seen(owner)
+    out = _library(f, args, kwargs)
+    return made(out) if type(out) in CONTAINERS else out
+
+
+def _hashable(f: Any) -> bool:
+    return getattr(f, "__self__", None) is None or isinstance(f.__self__, types.ModuleType)
+
+
+def _getattr(owner: Any, name: str, *default: Any) -> Any:
+    try:
+        return attr(owner, name)
+    except AttributeError:
+        if not default:
+            raise
+        g = guards()
+        inside = getattr(owner, "__dict__", None)
+        if g is not None and isinstance(inside, dict):
+            g.attribute(owner, name, default[0])
+        return default[0]
+
+
+def _isinstance(x: Any, kinds: Any) -> bool:
+    return isinstance(x, kinds)
+
+
+#: classes that are called like functions
+_FUNCTIONS = {bool, int, float, str, range, enumerate, zip, map, filter, reversed, list, tuple,
+              dict, set, frozenset, type, super}  # fmt: skip
+#: builtins that are operators here; more are added where they are defined
+SPECIAL: dict[Any, Any] = {getattr: _getattr, setattr: set_attr, isinstance: _isinstance}

@@ -1,0 +1,145 @@
+"""A function, converted: the same function, whose reads, calls and control flow go through
+operators (`weft.capture.source.operators`).
+
+The new code keeps file, lines and columns, so that tracebacks and the places of ops are the
+user's; it shares globals, closure cells and defaults with the function it was made from.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import inspect
+import os
+import types
+from typing import Any
+
+from weft.capture.guards import is_library_file
+from weft.capture.source.expressions import OPERATORS, at
+from weft.capture.source.find import definition
+from weft.capture.source.statements import Statements, copied
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+#: parts of the package that are converted like a user's own
+_OPEN = tuple(_PACKAGE + name + os.sep for name in ("nn", "optim"))
+_CLOSED = (_PACKAGE + os.path.join("nn", "functional"),)
+_FUTURE = functools.reduce(
+    lambda a, n: a | getattr(__future__, n).compiler_flag, __future__.all_feature_names, 0
+)
+
+#: by id of the code; the code is held so that its id stays its own
+_converted: dict[int, tuple[types.CodeType, types.CodeType | None, str]] = {}
+_MOST = 1 << 14
+
+
+@functools.lru_cache(4096)
+def is_users(file: str) -> bool:
+    """Whether code of this file is converted: a user's, and modules and optimizers of the
+    package, but no library's.
+    """
+    path = os.path.abspath(file)
+    if path.startswith(_PACKAGE):
+        return path.startswith(_OPEN) and not path.startswith(_CLOSED)
+    return not is_library_file(file)
+
+
+def is_converted(f: Any) -> bool:
+    return OPERATORS in f.__code__.co_freevars
+
+
+def convert(f: Any) -> Any:
+    """`f` converted; `f` itself if it has no source (see `why_not`)."""
+    code, _ = _code(f.__code__)
+    if code is None:
+        return f
+    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+    cells[OPERATORS] = _operators
+    closure = tuple(cells[n] if n in cells else types.CellType() for n in code.co_freevars)
+    new = types.FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure)
+    new.__kwdefaults__, new.__qualname__ = f.__kwdefaults__, f.__qualname__
+    new.__doc__, new.__module__ = f.__doc__, f.__module__
+    new.__dict__.update(f.__dict__)
+    return new
+
+
+def why_not(f: Any) -> str:
+    """Why a function runs as it is, or ""."""
+    return _code(f.__code__)[1]
+
+
+#: the closure cell that converted functions find their operators in
+_operators = types.CellType()
+
+
+def install(operators: Any) -> None:
+    """Say which module the operators are."""
+    _operators.cell_contents = operators
+
+
+def source(f: Any) -> str:
+    """The converted function as Python text."""
+    found = definition(f.__code__)
+    if found is None:
+        return ""
+    return ast.unparse(_tree(*found))
+
+
+def _code(code: types.CodeType) -> tuple[types.CodeType | None, str]:
+    known = _converted.get(id(code))
+    if known is None:
+        if len(_converted) >= _MOST:
+            _converted.clear()
+        known = _converted[id(code)] = (code, *_make(code))
+    return known[1], known[2]
+
+
+def _make(code: types.CodeType) -> tuple[types.CodeType | None, str]:
+    place = f"{code.co_name} at {code.co_filename}:{code.co_firstlineno}"
+    found = definition(code)
+    if found is None:
+        return None, f"the source of {place} is not to be found"
+    tree = _tree(*found)
+    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+        tree.name = f"{OPERATORS}function"  # what the user's name means inside is the user's
+    free = [n for n in code.co_freevars if n != OPERATORS]
+    args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(n) for n in (OPERATORS, *free)], vararg=None,
+        kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[],
+    )  # fmt: skip
+    outer = ast.FunctionDef(
+        name="outer", args=args, body=[tree], decorator_list=[], returns=None, type_params=[]
+    )
+    module = ast.Module([at(tree, outer)], [])
+    flags = code.co_flags & _FUTURE
+    try:
+        whole = compile(ast.fix_missing_locations(module), code.co_filename, "exec", flags, True)
+    except (SyntaxError, ValueError, RecursionError) as e:
+        return None, f"{place} can't be converted: {e}"
+    new = _inner(_inner(whole))
+    return new.replace(co_name=code.co_name, co_qualname=code.co_qualname), ""
+
+
+def _tree(node: Any, owner: str) -> Any:
+    """A definition converted, as a statement or (lambdas) an expression statement."""
+    node = copied(node)
+    _no_defaults(node.args)
+    node.returns = None
+    converter = Statements(owner)
+    if isinstance(node, ast.Lambda):
+        node.body = converter.visit(node.body)
+        return at(node, ast.Expr(node))
+    return converter.function(node)
+
+
+def _no_defaults(args: ast.arguments) -> None:
+    """Defaults come from the function itself; only their number matters, to the compiler."""
+    args.defaults = [ast.copy_location(ast.Constant(None), d) for d in args.defaults]
+    args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in args.kw_defaults]
+    for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
+        if a is not None:
+            a.annotation = None
+
+
+def _inner(code: types.CodeType) -> types.CodeType:
+    return next(c for c in code.co_consts if inspect.iscode(c))

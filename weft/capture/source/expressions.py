@@ -1,0 +1,163 @@
+"""Expressions: reads and calls become operators, lazy expressions take what is lazy as functions.
+
+`weft__` is what converted code calls the module of operators.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, TypeVar
+
+from weft.capture.source.names import inside
+
+OPERATORS = "weft__"
+#: functions that look at the frame that calls them
+_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "breakpoint"}
+_SYMBOL = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+N = TypeVar("N", bound=ast.AST)
+
+
+def at(place: ast.AST, node: N) -> N:
+    """A new tree, all of it where `place` is, but for the parts that have a place."""
+    for n in ast.walk(node):
+        if "lineno" in n._attributes and not hasattr(n, "lineno"):
+            ast.copy_location(n, place)
+    return node
+
+
+def operator(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(OPERATORS, ast.Load()), name, ast.Load())
+
+
+def op(place: ast.AST, name: str, *args: ast.expr) -> ast.expr:
+    """A call of an operator."""
+    return at(place, ast.Call(operator(name), list(args), []))
+
+
+def thunk(body: ast.expr) -> ast.Lambda:
+    """A function of nothing that gives the expression."""
+    none = ast.arguments(
+        posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
+    )
+    return at(body, ast.Lambda(none, body))
+
+
+def is_bool(test: ast.expr) -> bool:
+    """Whether an expression is a Python bool whatever its operands are."""
+    if isinstance(test, ast.Compare):
+        return all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
+    if isinstance(test, ast.BoolOp):
+        return all(map(is_bool, test.values))
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return is_bool(test.operand)
+    if isinstance(test, ast.Call):
+        return isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr")
+    return isinstance(test, ast.Constant)
+
+
+def _binds(node: ast.AST) -> bool:
+    """Whether an expression can't be put into a function of its own."""
+    kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    return any(isinstance(n, kinds) for n in inside([node]))
+
+
+class Expressions(ast.NodeTransformer):
+    """Converts expressions in place. `owner`: the class whose private names are meant."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner.lstrip("_")
+
+    def _mangled(self, name: str) -> str:
+        private = name.startswith("__") and not name.endswith("__") and "." not in name
+        return f"_{self.owner}{name}" if private and self.owner else name
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        node.id = self._mangled(node.id)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        node.attr = self._mangled(node.attr)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return op(node, "attr", node.value, ast.Constant(node.attr))
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        if any(isinstance(n, ast.Slice) for n in inside([node.slice])):
+            node.value = op(node, "seen", node.value)
+            return node
+        return op(node, "item", node.value, node.slice)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        plain = isinstance(node.func, ast.Name) and node.func.id in _FRAME
+        self.generic_visit(node)
+        if plain:
+            return node
+        return at(node, ast.Call(operator("call"), [node.func, *node.args], node.keywords))
+
+    def visit_keyword(self, node: ast.keyword) -> Any:
+        self.generic_visit(node)
+        if node.arg is None:
+            node.value = op(node.value, "seen", node.value)
+        return node
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = op(node, "seen", node.value)
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        plain = is_bool(node) or _binds(node)
+        self.generic_visit(node)
+        if plain:
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return op(node, name, *map(thunk, node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        plain = not isinstance(node.op, ast.Not) or is_bool(node.operand)
+        self.generic_visit(node)
+        return node if plain else op(node, "not_", node.operand)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        plain = is_bool(node.test) or _binds(node)
+        self.generic_visit(node)
+        if plain:
+            return node
+        return op(node, "choose", node.test, thunk(node.body), thunk(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        plain = is_bool(node) or _binds(node)
+        self.generic_visit(node)
+        if plain:
+            return node
+        membership = any(isinstance(o, ast.In | ast.NotIn) for o in node.ops)
+        if len(node.ops) == 1 and not membership:
+            return node
+        symbols = ast.Tuple([ast.Constant(_SYMBOL[type(o)]) for o in node.ops], ast.Load())
+        return op(node, "compare", node.left, symbols, *map(thunk, node.comparators))
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self.generic_visit(node)
+        if not node.is_async:
+            node.iter = op(node.iter, "iterate", node.iter)
+        node.ifs = [op(test, "test", test) for test in node.ifs]
+        return node
+
+    def _made(self, node: ast.expr) -> Any:
+        self.generic_visit(node)
+        return node if isinstance(getattr(node, "ctx", None), ast.Store) else op(node, "made", node)
+
+    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
+        self.generic_visit(node)
+        node.value = op(node.value, "shown", node.value)
+        return node

@@ -1,0 +1,77 @@
+"""The syntax tree of a function, from the file it was written in.
+
+The whole file is parsed once, so that lines and columns are the user's own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+from types import CodeType
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def definition(code: CodeType) -> tuple[Definition, str] | None:
+    """The tree of a function with this code and the class it stands in ("" for none), or None
+    where there is no source.
+    """
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        return None
+    found = [
+        (node, owner)
+        for node, owner in _definitions("".join(lines))
+        if _name(node) == code.co_name
+        and _first_line(node) == code.co_firstlineno
+        and _arguments(node) == code.co_varnames[: _count(code)]
+    ]
+    if len(found) > 1:
+        spans = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
+        end = spans[-1] if spans else None
+        found = [(n, o) for n, o in found if isinstance(n, ast.Lambda) and _span(n.body) == end]
+    return found[0] if len(found) == 1 else None
+
+
+@functools.lru_cache(256)
+def _definitions(text: str) -> list[tuple[Definition, str]]:
+    try:
+        return list(_walk(ast.parse(text), ""))
+    except SyntaxError:
+        return []
+
+
+def _walk(tree: ast.AST, owner: str) -> Iterator[tuple[Definition, str]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _walk(node, node.name)
+        else:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield node, owner
+            yield from _walk(node, owner)
+
+
+def _name(node: Definition) -> str:
+    return "<lambda>" if isinstance(node, ast.Lambda) else node.name
+
+
+def _first_line(node: Definition) -> int:
+    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def _arguments(node: Definition) -> tuple[str, ...]:
+    a = node.args
+    several = [x for x in (a.vararg, a.kwarg) if x is not None]
+    return tuple(x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, *several))
+
+
+def _count(code: CodeType) -> int:
+    varargs, varkeywords = code.co_flags & 4, code.co_flags & 8
+    return code.co_argcount + code.co_kwonlyargcount + bool(varargs) + bool(varkeywords)
+
+
+def _span(node: ast.expr) -> tuple[int, int | None, int, int | None]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

@@ -1,0 +1,102 @@
+"""Which names a piece of a function binds, and whether control leaves it early."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node but those of functions and classes defined there."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from inside(ast.iter_child_nodes(node))
+
+
+def stored(nodes: Iterable[ast.AST]) -> list[str]:
+    """The names that statements bind, in order. Those of comprehensions are their own."""
+    found: dict[str, None] = {}
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = None
+            return
+        if isinstance(node, ast.Lambda):
+            return
+        if isinstance(node, _COMPREHENSIONS):
+            for walrus in inside([node]):
+                if isinstance(walrus, ast.NamedExpr):
+                    found[walrus.target.id] = None
+            return
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found[node.id] = None
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            found[node.name] = None
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                found[(alias.asname or alias.name).split(".")[0]] = None
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for node in nodes:
+        visit(node)
+    return list(found)
+
+
+def loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that are read, in functions defined there too."""
+    return {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+
+
+def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+    return {name for n in inside(nodes) if isinstance(n, kind) for name in n.names}
+
+
+def escapes(nodes: Iterable[ast.stmt]) -> bool:
+    """Whether statements may leave by return, break or continue (of a loop around them)."""
+    for node in nodes:
+        if isinstance(node, ast.Return | ast.Break | ast.Continue):
+            return True
+        if isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            if returns(node.body) or escapes(node.orelse):
+                return True
+        elif any(escapes(part) for part in parts(node)):
+            return True
+    return False
+
+
+def returns(nodes: Iterable[ast.AST]) -> bool:
+    return any(isinstance(n, ast.Return) for n in inside(nodes))
+
+
+def parts(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks of a compound statement."""
+    for name in ("body", "orelse", "finalbody"):
+        yield getattr(node, name, [])
+    for handler in getattr(node, "handlers", []):
+        yield handler.body
+    for case in getattr(node, "cases", []):
+        yield case.body
+
+
+def falls_through(nodes: list[ast.stmt]) -> bool:
+    """Whether control may reach the end of a block."""
+    if not nodes:
+        return True
+    last = nodes[-1]
+    if isinstance(last, ast.Return | ast.Break | ast.Continue | ast.Raise):
+        return False
+    if isinstance(last, ast.If):
+        return falls_through(last.body) or falls_through(last.orelse)
+    return True

@@ -1,0 +1,43 @@
+"""What converted functions call: the run-time side of the converters."""
+
+from __future__ import annotations
+
+import sys
+
+from weft.capture.source.calls import call as call
+from weft.capture.source.convert import convert as convert, install
+from weft.capture.source.flow import (
+    BREAK as BREAK,
+    UNDEFINED as UNDEFINED,
+    Return as Return,
+    and_ as and_,
+    choose as choose,
+    compare as compare,
+    completed as completed,
+    for_ as for_,
+    if_ as if_,
+    iterate as iterate,
+    load as load,
+    not_ as not_,
+    or_ as or_,
+    returned as returned,
+    returned_value as returned_value,
+    test as test,
+    while_ as while_,
+)
+from weft.capture.source.reads import (
+    attr as attr,
+    augment_attr as augment_attr,
+    augment_item as augment_item,
+    del_attr as del_attr,
+    del_item as del_item,
+    item as item,
+    made as made,
+    seen as seen,
+    set_attr as set_attr,
+    set_item as set_item,
+    shown as shown,
+    slice as slice,
+)
+
+install(sys.modules[__name__])

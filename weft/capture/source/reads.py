@@ -1,0 +1,214 @@
+"""Operators for reading and writing places: attributes, elements, containers.
+
+Outside a capture they do what Python does. In one, what is read of objects that were there before
+becomes a guard, and a write to them is refused: running the program would not repeat it.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from weft.capture.guards import is_library
+from weft.errors import CaptureError
+from weft.ir import user_location
+from weft.ops.define import Value, capturing
+
+slice = slice
+CONTAINERS = (list, dict, set)
+#: methods that change a container, by type
+CHANGING = {
+    list: frozenset(["append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"]),
+    dict: frozenset(["update", "pop", "popitem", "clear", "setdefault"]),
+    set: frozenset(
+        [
+            "add",
+            "discard",
+            "remove",
+            "pop",
+            "clear",
+            "update",
+            "difference_update",
+            "intersection_update",
+            "symmetric_difference_update",
+        ]
+    ),
+}
+_AUGMENTED: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
+    "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "Pow": operator.ipow,
+    "MatMult": operator.imatmul, "BitAnd": operator.iand, "BitOr": operator.ior,
+    "BitXor": operator.ixor, "LShift": operator.ilshift, "RShift": operator.irshift,
+}  # fmt: skip
+
+
+def where() -> str:
+    """The user's line, for a message."""
+    loc = user_location()
+    return f'"{loc.file}", line {loc.line}' if loc is not None else "capture"
+
+
+def refuse(got: str, hint: str = "") -> CaptureError:
+    """An error at the user's line."""
+    return CaptureError(where(), expected="what a program can repeat", got=got, hint=hint)
+
+
+def guards() -> Any:
+    """The guards of the capture under way, or None."""
+    now = capturing.now
+    return None if now is None else getattr(now, "guards", None)
+
+
+# reading
+
+
+def attr(owner: Any, name: str) -> Any:
+    """`owner.name`"""
+    g = guards()
+    if g is None or isinstance(owner, Value):
+        return getattr(owner, name)
+    if isinstance(owner, types.ModuleType):
+        value = getattr(owner, name)
+        if not is_library(owner):
+            g.item(vars(owner), name, value, f"{owner.__name__}.{name}")
+        return value
+    found = _on_class(type(owner), name)
+    if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+        return later.call(found.fget, owner)
+    value = getattr(owner, name)
+    if not isinstance(owner, _FIXED) and not _is_internal(type(owner)):
+        g.attribute(owner, name, value)
+    return value
+
+
+#: objects whose attributes stay what they are
+_FIXED = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, *CONTAINERS, str, tuple, super
+)  # fmt: skip
+
+
+def _is_internal(kind: type) -> bool:
+    """Whether objects of a class are the package's own: types, dtypes, ops."""
+    module = kind.__module__
+    return module.startswith("weft.") and not module.startswith(("weft.nn", "weft.optim"))
+
+
+def _on_class(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def item(owner: Any, key: Any) -> Any:
+    """`owner[key]`"""
+    g = guards()
+    if g is None or type(owner) not in (list, dict):
+        kind = type(owner)
+        if kind.__module__.startswith("weft.nn") and hasattr(kind, "__getitem__"):
+            return later.call(kind.__getitem__, owner, key)
+        return owner[key]
+    value = owner[key]
+    if isinstance(owner, dict):
+        g.item(owner, key, value)
+    else:
+        g.element(owner, operator.index(key), value)
+    return value
+
+
+def seen(x: Any) -> Any:
+    """A container of which everything is about to be read."""
+    if type(x) in CONTAINERS:
+        g = guards()
+        if g is not None:
+            g.content(x)
+    return x
+
+
+def made(x: Any) -> Any:
+    """An object that is new."""
+    now = capturing.now
+    if now is not None:
+        now.guards.make(x)
+        own = getattr(now, "own", None)
+        if own is not None:
+            own[id(x)] = x
+    return x
+
+
+def shown(x: Any) -> Any:
+    """A value about to become text."""
+    if isinstance(x, Value) and capturing.now is not None:
+        raise refuse("the text of a tensor", "return the tensor and print it outside")
+    return x
+
+
+# writing
+
+
+def set_attr(owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`"""
+    if capturing.now is not None and not isinstance(owner, Value):
+        changing(owner, f"an assignment to .{name} of a {type(owner).__name__}", name)
+    setattr(owner, name, value)
+
+
+def set_item(owner: Any, key: Any, value: Any) -> None:
+    """`owner[key] = value`"""
+    if capturing.now is not None and not isinstance(owner, Value):
+        changing(owner, f"an assignment to an element of a {type(owner).__name__}")
+    owner[key] = value
+
+
+def del_attr(owner: Any, name: str) -> None:
+    """`del owner.name`"""
+    changing(owner, f"del of .{name} of a {type(owner).__name__}", name)
+    delattr(owner, name)
+
+
+def del_item(owner: Any, key: Any) -> None:
+    """`del owner[key]`"""
+    changing(owner, f"del of an element of a {type(owner).__name__}")
+    del owner[key]
+
+
+def augment_attr(owner: Any, name: str, how: str, value: Any) -> None:
+    """`owner.name += value` and the like"""
+    old = attr(owner, name)
+    new = _AUGMENTED[how](old, value)
+    if new is old and isinstance(new, Value):
+        return  # it was given its value in place
+    set_attr(owner, name, new)
+
+
+def augment_item(owner: Any, key: Any, how: str, value: Any) -> None:
+    """`owner[key] += value` and the like"""
+    set_item(owner, key, _AUGMENTED[how](item(owner, key), value))
+
+
+def changing(owner: Any, what: str, name: str | None = None) -> None:
+    """Told before an object is changed, by Python."""
+    now = capturing.now
+    if now is None:
+        return
+    g = now.guards
+    if id(owner) not in g.made:
+        raise refuse(
+            what,
+            "objects from outside can't be changed by a program; return the value, or keep it in "
+            "a tensor and use .assign()",
+        )
+    change = getattr(now, "change", None)
+    if change is not None:
+        change(owner, name)
+
+
+class _Later:
+    """What a later module gives."""
+
+    call: Callable[..., Any]
+
+
+later = _Later()

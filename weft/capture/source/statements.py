@@ -1,0 +1,447 @@
+"""Statements: branches and loops become operators on functions.
+
+    if x > 0:            def if_1():                    def get_1():
+        y = x                nonlocal y                     return (weft__.load(lambda: y),)
+    else:                    y = x                      def set_1(y_):
+        y = -x           def else_1():                      nonlocal y; …
+                             nonlocal y
+                             y = -x
+                         weft__.if_(x > 0, if_1, else_1, get_1, set_1, ("y",))
+
+A branch that may leave early (return, break, continue) takes what follows it along: after it there
+is nothing left to do but to return what it gives. In the body of a loop that is a signal: None to
+go on, `BREAK`, or `Return(value)`. Inside `with` and `try` this can't be said; there such a branch
+stays Python's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from weft.capture.source.expressions import Expressions, at, is_bool, op, operator
+from weft.capture.source.names import (
+    declared,
+    escapes,
+    falls_through,
+    inside,
+    returns,
+    stored,
+)
+from weft.types.record import dataclass
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a block stands."""
+
+    loop: bool = False  # in the body of a converted loop
+    strict: bool = False  # inside with or try: nothing after a statement can be moved
+    plain: bool = False  # a generator or coroutine: control flow stays as it is
+
+
+class Statements(Expressions):
+    """Converts one function; nested ones by converters of their own."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self.count = 0
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
+        self.shared: dict[str, None] = {}  # names that blocks as functions bind
+        self.reads: Counter[str] = Counter()
+
+    # functions
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
+        """The function converted, without its decorators."""
+        body = node.body
+        kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+        plain = isinstance(node, ast.AsyncFunctionDef) or any(
+            isinstance(n, kinds) for n in inside(body)
+        )
+        self.globals = declared(body, ast.Global)
+        self.nonlocals = declared(body, ast.Nonlocal)
+        self.reads = _reads(body)
+        stated = [n for n in body if isinstance(n, ast.Global | ast.Nonlocal)]
+        new = self.block(body, Context(plain=plain))
+        own = [n for n in self.shared if n not in self.globals and n not in self.nonlocals]
+        if own:  # bound by functions inside only: say that they are this one's
+            targets = [ast.Name(n, ast.Store()) for n in own]
+            binding = ast.Assign(targets, ast.Constant(None))
+            new.insert(len(stated), at(body[0], ast.If(ast.Constant(False), [binding], [])))
+        node.body = new
+        node.decorator_list = []
+        return node
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        decorators = [self.visit(d) for d in node.decorator_list]
+        node.args = self.visit(node.args)
+        made: list[Any] = [type(self)(self.owner).function(node)]
+        for d in reversed(decorators):
+            target = ast.Name(node.name, ast.Store())
+            call = ast.Call(operator("call"), [d, ast.Name(node.name, ast.Load())], [])
+            made.append(at(node, ast.Assign([target], call)))
+        return made
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node  # the methods are converted when they are called
+
+    # blocks
+
+    def block(self, body: list[ast.stmt], ctx: Context) -> list[ast.stmt]:
+        """Statements, converted."""
+        out: list[ast.stmt] = []
+        for i, s in enumerate(body):
+            if isinstance(s, ast.If) and not ctx.plain:
+                new, rest_taken = self._if(s, body[i + 1 :], ctx)
+                out += new
+                if rest_taken:
+                    return out
+            elif isinstance(s, ast.While | ast.For) and not ctx.plain:
+                new, after = self._loop(s, ctx)
+                out += new
+                if after:
+                    return out + self.block([*after, *body[i + 1 :]], ctx)
+            else:
+                out += self._statement(s, ctx)
+        return out
+
+    def _statement(self, s: ast.stmt, ctx: Context) -> list[ast.stmt]:
+        if isinstance(s, ast.Return):
+            if getattr(s, "ready", False):
+                return [s]
+            value = self.visit(s.value) if s.value is not None else ast.Constant(None)
+            s.value = op(s, "Return", at(s, value)) if ctx.loop else at(s, value)
+            return [s]
+        if isinstance(s, ast.Break) and ctx.loop:
+            return [at(s, ast.Return(operator("BREAK")))]
+        if isinstance(s, ast.Continue) and ctx.loop:
+            return [at(s, ast.Return(ast.Constant(None)))]
+        if isinstance(s, ast.Nonlocal | ast.Global):
+            return [s]
+        if isinstance(s, ast.If | ast.For | ast.While | ast.With | ast.AsyncFor | ast.AsyncWith):
+            return [self._compound(s, replace(ctx, strict=True))]
+        if isinstance(s, ast.Try | ast.Match) or type(s).__name__ == "TryStar":
+            return [self._compound(s, replace(ctx, strict=True))]
+        new = self.visit(s)
+        return new if isinstance(new, list) else [new]
+
+    def _compound(self, s: Any, ctx: Context) -> ast.stmt:
+        """A statement that stays what it is around blocks that are converted."""
+        for name, value in ast.iter_fields(s):
+            if name in ("body", "orelse", "finalbody"):
+                setattr(s, name, self.block(value, ctx))
+            elif name in ("handlers", "cases"):
+                for part in value:
+                    part.body = self.block(part.body, ctx)
+                    for field in ("type", "guard"):
+                        if getattr(part, field, None) is not None:
+                            setattr(part, field, self.visit(getattr(part, field)))
+            elif name == "items":
+                s.items = [self.visit(item) for item in value]
+            elif name in ("test", "iter", "subject"):
+                setattr(s, name, self.visit(value))
+        return s  # type: ignore[no-any-return]
+
+    # branches
+
+    def _if(self, s: ast.If, rest: list[ast.stmt], ctx: Context) -> tuple[list[ast.stmt], bool]:
+        """The branch, and whether what follows went into it."""
+        leaves = escapes([s])
+        ready = getattr(s, "ready", False)
+        test = s.test if ready else self.visit(s.test)
+        if (is_bool(s.test) and not ready) or (leaves and ctx.strict):
+            s.test = test if is_bool(s.test) else op(s, "test", test)
+            s.body, s.orelse = self.block(s.body, ctx), self.block(s.orelse, ctx)
+            return [s], False
+        self.count += 1
+        n = self.count
+        body, orelse, made = list(s.body), list(s.orelse), []
+        names = stored([*body, *orelse, *(rest if leaves else ())])
+        if leaves and rest:
+            ways = [b for b in (body, orelse) if falls_through(b)]
+            if len(ways) > 1 and len(rest) > 1:
+                made.append(self._function(f"rest_{n}", rest, replace(ctx), stored(rest)))
+                call = ast.Call(ast.Name(f"rest_{n}", ast.Load()), [], [])
+                rest = [_ready(at(rest[0], ast.Return(call)))]
+            if len(ways) > 1:
+                ways[1] += [copied(r) for r in rest]
+                ways[0] += rest
+            elif ways:
+                ways[0] += rest
+        kept = names
+        if leaves and not ctx.loop:  # nothing of this function is left to read them
+            kept = [x for x in names if x in self.globals or x in self.nonlocals]
+        made.append(self._function(f"if_{n}", body, ctx, names))
+        made.append(self._function(f"else_{n}", orelse, ctx, names))
+        call = self._call(s.test, "if_", n, kept, test, f"if_{n}", f"else_{n}", made)
+        if leaves:
+            made.append(at(call, ast.Return(call)))
+        else:
+            made.append(at(call, ast.Expr(call)))
+        return made, leaves
+
+    # loops
+
+    def _loop(self, s: ast.While | ast.For, ctx: Context) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        """The loop, and statements still to be converted that come right after it."""
+        self.count += 1
+        n = self.count
+        leaves, otherwise = returns(s.body), s.orelse
+        inner = Context(loop=True)
+        made: list[ast.stmt] = []
+        body = list(s.body)
+        live = [x for x, k in self.reads.items() if k > _reads([s])[x]]
+        item: list[str] = []
+        if isinstance(s, ast.For):
+            item = [f"item_{n}"]
+            value = ast.Name(item[0], ast.Load())
+            names = stored([s.target, *body])
+            taken = at(s.target, ast.Assign([s.target], value))
+            head = self.visit(s.iter)
+        else:
+            names = stored([s.test, *body])
+            taken = None
+            test = _def(f"test_{n}", [at(s.test, ast.Return(self.visit(s.test)))], [])
+            made.append(at(s.test, self._declare(test, stored([s.test]))))
+            head = ast.Name(f"test_{n}", ast.Load())
+        at(s.iter if isinstance(s, ast.For) else s.test, head)
+        made.append(self._function(f"body_{n}", body, inner, names, item, taken))
+        outside = ast.Tuple([ast.Constant(x) for x in names if x in live], ast.Load())
+        name = "for_" if isinstance(s, ast.For) else "while_"
+        call = self._call(head, name, n, names, head, f"body_{n}", None, made, outside)
+        if not leaves and not otherwise:
+            made.append(at(call, ast.Expr(call)))
+            return made, []
+        signal = f"signal_{n}"
+        made.append(at(call, ast.Assign([ast.Name(signal, ast.Store())], call)))
+        after: list[ast.stmt] = []
+        if leaves:
+            value = ast.Name(signal, ast.Load())
+            result: ast.expr = value if ctx.loop else op(s, "returned_value", value)
+            out = _ready(at(s, ast.Return(result)))
+            test_ = op(s, "returned", ast.Name(signal, ast.Load()))
+            after.append(_ready(at(s, ast.If(test_, [out], []))))
+        if otherwise:
+            test_ = op(s, "completed", ast.Name(signal, ast.Load()))
+            after.append(_ready(at(s, ast.If(test_, otherwise, []))))
+        return made, after
+
+    # blocks as functions
+
+    def _function(
+        self,
+        name: str,
+        body: list[ast.stmt],
+        ctx: Context,
+        names: list[str],
+        params: list[str] | None = None,
+        first: ast.stmt | None = None,
+    ) -> ast.stmt:
+        """A block as a function that binds names of the function around it."""
+        place = body[0] if body else None
+        new = ([first] if first is not None else []) + self.block(body, replace(ctx, strict=False))
+        made = _def(name, new or [ast.Pass()], params or [])
+        self._declare(made, names)
+        if place is not None:
+            at(place, made)
+        return made
+
+    def _declare(self, made: ast.FunctionDef, names: list[str]) -> ast.FunctionDef:
+        for n in names:
+            self.shared[n] = None
+        far = [n for n in names if n in self.globals]
+        near = [n for n in names if n not in self.globals]
+        lines: list[ast.stmt] = []
+        if near:
+            lines.append(ast.Nonlocal(near))
+        if far:
+            lines.append(ast.Global(far))
+        made.body = [
+            at(made.body[0], x) if hasattr(made.body[0], "lineno") else x for x in lines
+        ] + made.body
+        return made
+
+    def _call(
+        self,
+        s: ast.expr,
+        name: str,
+        n: int,
+        names: list[str],
+        head: ast.expr,
+        first: str,
+        second: str | None,
+        made: list[Any],
+        *more: ast.expr,
+    ) -> ast.expr:
+        """The operator's call, after functions that read and bind its variables."""
+        reads = [op(s, "load", _thunk_name(x)) for x in names]
+        get = _def(f"get_{n}", [ast.Return(ast.Tuple(reads, ast.Load()))], [])
+        made.append(at(s, get))
+        values = [f"{x}_" for x in names]
+        lines: list[ast.stmt] = []
+        for x, v in zip(names, values, strict=True):
+            lines.append(ast.Assign([ast.Name(x, ast.Store())], ast.Name(v, ast.Load())))
+            gone = ast.Compare(ast.Name(v, ast.Load()), [ast.Is()], [operator("UNDEFINED")])
+            lines.append(ast.If(gone, [ast.Delete([ast.Name(x, ast.Del())])], []))
+        made.append(at(s, self._declare(_def(f"set_{n}", lines or [ast.Pass()], values), names)))
+        functions = [f for f in (first, second, f"get_{n}", f"set_{n}") if f is not None]
+        said = ast.Tuple([ast.Constant(x) for x in names], ast.Load())
+        args = [ast.Name(f, ast.Load()) for f in functions]
+        for m in made:
+            at(s, m)
+        return op(s, name, head, *args, said, *more)
+
+    # assignments
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        node.value = self.visit(node.value)
+        if len(node.targets) > 1 and any(_is_place(n) for t in node.targets for n in ast.walk(t)):
+            temporary = self._temporary()
+            first = at(node, ast.Assign([ast.Name(temporary, ast.Store())], node.value))
+            out: list[ast.stmt] = [first]
+            for t in node.targets:
+                out += self._assign(node, t, at(node, ast.Name(temporary, ast.Load())))
+            return out
+        if len(node.targets) == 1:
+            return self._assign(node, node.targets[0], node.value)
+        node.targets = [self.visit(t) for t in node.targets]
+        return node
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        if isinstance(target, ast.Attribute):
+            name = ast.Constant(self._mangled(target.attr))
+            return [at(node, ast.Expr(op(node, "set_attr", self.visit(target.value), name, value)))]
+        if isinstance(target, ast.Subscript):
+            where = self.visit(target.slice)
+            if any(isinstance(n, ast.Slice) for n in inside([where])):
+                where = _sliced(where)
+            owner = self.visit(target.value)
+            return [at(node, ast.Expr(op(node, "set_item", owner, where, value)))]
+        if isinstance(target, ast.Tuple | ast.List):
+            later: list[tuple[ast.expr, str]] = []
+            target.elts = [self._elsewhere(t, later) for t in target.elts]
+            out = [at(node, ast.Assign([target], op(node, "seen", value)))]
+            for place, name_ in later:
+                out += self._assign(node, place, at(node, ast.Name(name_, ast.Load())))
+            return out
+        return [at(node, ast.Assign([self.visit(target)], value))]
+
+    def _elsewhere(self, target: ast.expr, later: list[tuple[ast.expr, str]]) -> ast.expr:
+        """A temporary name instead of an attribute or element inside a tuple of targets."""
+        if _is_place(target):
+            later.append((target, self._temporary()))
+            return at(target, ast.Name(later[-1][1], ast.Store()))
+        if isinstance(target, ast.Tuple | ast.List):
+            target.elts = [self._elsewhere(t, later) for t in target.elts]
+            return target
+        return self.visit(target)  # type: ignore[no-any-return]
+
+    def _temporary(self) -> str:
+        self.count += 1
+        return f"value_{self.count}_"
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        value, target = self.visit(node.value), node.target
+        if isinstance(target, ast.Name):
+            node.value, node.target = value, self.visit(target)
+            return node
+        how = ast.Constant(type(node.op).__name__)
+        if isinstance(target, ast.Attribute):
+            name = ast.Constant(self._mangled(target.attr))
+            call = op(node, "augment_attr", self.visit(target.value), name, how, value)
+        else:
+            where = self.visit(target.slice)
+            if any(isinstance(n, ast.Slice) for n in inside([where])):
+                where = _sliced(where)
+            call = op(node, "augment_item", self.visit(target.value), where, how, value)
+        return at(node, ast.Expr(call))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return node
+        value = self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            node.value = value
+            return node
+        return self._assign(node, node.target, value)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        out: list[ast.stmt] = []
+        for t in node.targets:
+            if isinstance(t, ast.Attribute):
+                name = ast.Constant(self._mangled(t.attr))
+                out.append(at(node, ast.Expr(op(node, "del_attr", self.visit(t.value), name))))
+            elif isinstance(t, ast.Subscript):
+                owner, where = self.visit(t.value), _sliced(self.visit(t.slice))
+                out.append(at(node, ast.Expr(op(node, "del_item", owner, where))))
+            else:
+                out.append(at(node, ast.Delete([self.visit(t)])))
+        return out
+
+
+def _reads(nodes: list[Any]) -> Counter[str]:
+    out: Counter[str] = Counter()
+    for node in nodes:
+        for n in ast.walk(node):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
+                out[n.id] += 1
+    return out
+
+
+def _is_place(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
+
+
+def _ready(node: Any) -> Any:
+    """Marks a tree whose expressions are converted already."""
+    node.ready = True
+    return node
+
+
+def copied(node: Any) -> Any:
+    """A copy, for a second place."""
+    if isinstance(node, list):
+        return [copied(n) for n in node]
+    if not isinstance(node, ast.AST):
+        return node
+    new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
+    ast.copy_location(new, node)
+    if getattr(node, "ready", False):
+        _ready(new)
+    return new
+
+
+def _def(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
+    args = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(p) for p in params],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
+    )
+    return ast.FunctionDef(
+        name=name, args=args, body=body, decorator_list=[], returns=None, type_params=[]
+    )
+
+
+def _thunk_name(name: str) -> ast.Lambda:
+    args = _def("", [], []).args
+    return ast.Lambda(args, ast.Name(name, ast.Load()))
+
+
+def _sliced(where: ast.expr) -> ast.expr:
+    """An index with slices as an expression."""
+    if isinstance(where, ast.Slice):
+        parts = [p or ast.Constant(None) for p in (where.lower, where.upper, where.step)]
+        return at(where, ast.Call(operator("slice"), parts, []))
+    if isinstance(where, ast.Tuple):
+        where.elts = [_sliced(w) for w in where.elts]
+    return where

@@ -1,0 +1,1 @@
+"""Seeing inside programs: what was captured, fused, saved, and why."""

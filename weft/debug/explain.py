@@ -1,0 +1,100 @@
+"""What became of a function: captured, guarded, fused, saved, placed.
+
+Read off the plan itself, so it says what runs, not what was meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from weft.capture.capture import Captured
+from weft.ir import Node
+from weft.runtime.executable import Executable
+from weft.runtime.native_program import Native
+from weft.schedule.program import ARENA, ProgramPlan, Step
+
+
+class Explanation:
+    """A report; printing it gives the text. `kernels`, `arena` and `saved` give the figures."""
+
+    def __init__(self, name: str, executable: Executable) -> None:
+        self.name, self.executable = name, executable
+        self.forward = _planned(executable.forward)
+        self.gradient = None if executable.gradient is None else _planned(executable.gradient)
+
+    @property
+    def kernels(self) -> tuple[tuple[str, ...], ...]:
+        """The ops of each kernel, in the order they run."""
+        return tuple(tuple(n.op.name for n in s.nodes) for s in self.forward.steps)
+
+    @property
+    def arena(self) -> int:
+        """Bytes of intermediate values that live at once, at most."""
+        return self.forward.arena
+
+    @property
+    def saved(self) -> tuple[tuple[str, int, str], ...]:
+        """What is kept for the gradient: the user's line, bytes, op."""
+        results = len(self.executable.captured.function.results)
+        kept = self.executable.forward.function.results[results:]
+        return tuple((_line(n), n.type.nbytes, n.op.name) for n in kept)
+
+    def __str__(self) -> str:
+        parts = [self._captured(self.executable.captured), self._plan("program", self.forward)]
+        if self.gradient is not None:
+            total = sum(b for _, b, _ in self.saved)
+            lines = [f"saved for the gradient: {total:,} bytes in {len(self.saved)} values"]
+            lines += [f"  {bytes_:>12,}  {op:<16} {line}" for line, bytes_, op in self.saved]
+            parts += ["\n".join(lines), self._plan("gradient", self.gradient)]
+        return "\n\n".join(parts)
+
+    __repr__ = __str__
+
+    def _captured(self, c: Captured) -> str:
+        lines = [f"{self.name}: {len(c.function.order)} ops captured"]
+        params = c.function.params
+        lines += [f"  argument  {p.type}" for p in params[: len(c.inputs.arguments)]]
+        cells = Counter(str(x.node.type) for x in c.inputs.cells if x.node is not None)
+        lines += [
+            f"  state     {n} x {t}" if n > 1 else f"  state     {t}" for t, n in cells.items()
+        ]
+        if c.inputs.numbers:
+            lines.append(f"  numbers   {len(c.inputs.numbers)} read at every call")
+        if c.inputs.random:
+            lines.append(f"  random    {c.drawn:,} numbers a call")
+        if c.writes:
+            lines.append(f"  updates   {len(c.writes)} values in place")
+        return "\n".join(lines)
+
+    def _plan(self, title: str, plan: ProgramPlan) -> str:
+        specs = {p.spec.key() for s in plan.steps for p in s.launch.phases}
+        lines = [
+            f"{title}: {len(plan.steps)} kernel launches of {len(specs)} kernels, "
+            f"{plan.arena:,} bytes of intermediate values at most, {plan.threads} threads"
+        ]
+        lines += [self._step(i, s) for i, s in enumerate(plan.steps)]
+        return "\n".join(lines)
+
+    def _step(self, i: int, s: Step) -> str:
+        family = type(s.launch.phases[0].spec).__name__.removesuffix("Spec").lower()
+        ops = " ".join(n.op.name for n in s.nodes) or "copy"
+        made = s.operands[-len(s.launch.outs) :]
+        placed = ", ".join(
+            f"{x.layout}" + (f" at {x.block.offset:,}" if x.base == ARENA and x.block else "")
+            for x in made
+        )
+        where = _line(s.nodes[-1]) if s.nodes else ""
+        threads = "all threads" if s.launch.heavy else "one thread"
+        return f"  {i:>4}  {family:<9} {ops}  ->  {placed}  ({threads})  {where}".rstrip()
+
+
+def _line(n: Node) -> str:
+    return str(n.loc) if n.loc is not None else ""
+
+
+def _planned(native: Native) -> ProgramPlan:
+    """The plan of the last call, or one for dense inputs."""
+    if native.last is None:
+        native.prepare_dense()
+    assert native.last is not None
+    return native.last

@@ -1,0 +1,97 @@
+"""A program as users hold it: called by position or by name, looked into, run op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.capture.structure import Form, flatten
+from weft.debug.explain import Explanation
+from weft.errors import DTypeError, GuardError
+from weft.ir import Function
+from weft.ops.define import Value, installed
+from weft.ops.record import replay
+from weft.runtime.executable import Executable
+
+
+class Program:
+    """A graph with its state, compiled. `wf.trace` and `wf.build` make one."""
+
+    def __init__(
+        self, name: str, executable: Executable, names: Sequence[str], form: Form, leaves: list[Any]
+    ) -> None:
+        self.name, self.executable, self.names = name, executable, tuple(names)
+        self.form, self.leaves = form, leaves
+
+    @property
+    def graph(self) -> Function:
+        """The captured graph; printing it gives its text."""
+        return self.executable.captured.function
+
+    def explain(self) -> Explanation:
+        """What was captured, fused, saved and placed."""
+        return Explanation(self.name, self.executable)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.executable(self._leaves(args, kwargs))
+
+    def eager(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the graph op by op, with the same bits."""
+        return self.executable(self._leaves(args, kwargs), run=self._replayed)
+
+    def _replayed(self, xs: list[Any]) -> tuple[Any, ...]:
+        return replay(self.graph, tuple(xs))
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of a call, each checked against what the program was made for."""
+        given = self._named(args, kwargs)
+        leaves, form = flatten(given)
+        if form != self.form:
+            raise GuardError(
+                self.name,
+                expected=f"arguments like {', '.join(self.names) or 'none'}",
+                got=f"{len(leaves)} values in another structure",
+            )
+        known = self.form.paths()
+        for i, (x, old, path) in enumerate(zip(leaves, self.leaves, known, strict=True)):
+            if not isinstance(old, Value):
+                if x is not old and (type(x) is not type(old) or x != old):
+                    raise GuardError(self.name, expected=f"{old!r} for {path}", got=repr(x))
+                continue
+            if not isinstance(x, Value):
+                x = leaves[i] = installed.lift(x)
+            if x.type is not old.type:
+                raise GuardError(
+                    self.name,
+                    expected=f"{old.type} for {self._said(path)}",
+                    got=str(x.type),
+                    hint="a traced program has fixed types; wf.compile captures others too",
+                )
+        return leaves
+
+    def _said(self, path: str) -> str:
+        for i, name in enumerate(self.names):
+            if path.startswith(f"[0][{i}]"):
+                return name + path.removeprefix(f"[0][{i}]")
+        return path
+
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if not kwargs:
+            return args, {}
+        values = list(args)
+        left = dict(kwargs)
+        for name in self.names[len(args) :]:
+            if name in left:
+                values.append(left.pop(name))
+        if left and self.form.children[1].names != tuple(left):
+            raise DTypeError(
+                self.name, expected=f"arguments {', '.join(self.names)}", got=", ".join(left)
+            )
+        return tuple(values), left
+
+    def __repr__(self) -> str:
+        params = ", ".join(
+            f"{n}: {getattr(x, 'type', repr(x))}"
+            for n, x in zip(self.names, self.leaves, strict=False)
+        )
+        return f"<program {self.name}({params})>"

@@ -1,0 +1,57 @@
+"""What text and checks need to know of the ops, which this room does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.ir.node import Function, OpLike
+from weft.types import DTYPES, TensorType
+from weft.types.dtype import from_short
+from weft.types.record import dataclass
+
+Types = TensorType | tuple[TensorType, ...]
+#: (op, operand types, attributes, regions) -> type of the result, or a tuple where it has several
+Infer = Callable[[Any, tuple[Any, ...], dict[str, Any], tuple[Function, ...]], Types]
+
+
+@dataclass(frozen=True)
+class Language:
+    """The ops of a program by name, and how they are typed.
+
+    `parameter` is the op of a function's inputs, `result` that of picks, `constant` that of values
+    in the text. `records` are dataclasses that an attribute may hold.
+    """
+
+    ops: Mapping[str, Any]
+    infer: Infer
+    parameter: OpLike
+    result: OpLike
+    constant: OpLike
+    records: Mapping[str, type]
+
+
+#: classes of Python numbers: the types of weak operands
+WEAK: dict[str, type] = {"float": float, "int": int, "bool": bool}
+DTYPE_OF = {d.short: from_short(d.short) for d in DTYPES}
+WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+_RESERVED = {*WORDS, *DTYPE_OF, *WEAK, "inf", "nan", "dim", "fn", "return", "data", "python"}
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
+_VALUE = re.compile(r"\w+(?:\.\w+)*")
+
+
+def is_word(name: str) -> bool:
+    """Whether a name can stand in the text as it is."""
+    return _IDENTIFIER.fullmatch(name) is not None and name.split(".")[0] not in ("inf", "nan")
+
+
+def is_free(name: str) -> bool:
+    """Whether it can stand where a literal could."""
+    return is_word(name) and name not in _RESERVED
+
+
+def is_value_name(name: str) -> bool:
+    """Whether it can stand behind %; digits alone are for values without a name."""
+    return _VALUE.fullmatch(name) is not None and not name.isdecimal()

@@ -1,0 +1,3 @@
+"""Helpers around modules."""
+
+from weft.nn.utils import rnn as rnn

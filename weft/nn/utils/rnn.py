@@ -1,0 +1,124 @@
+"""Sequences of different lengths for recurrent modules.
+
+A `PackedSequence` is a padded batch and its lengths: modules leave the state of a sequence as it is
+beyond its end, so results are those of each sequence alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.errors import DTypeError, ShapeError
+from weft.ops.elementwise import less, where
+from weft.tensor.arguments import number, value
+from weft.tensor.creation import arange
+from weft.tensor.data import tensor
+from weft.tensor.manipulation import stack
+from weft.tensor.shapes import moveaxis
+from weft.tensor.tensor import Tensor
+from weft.types.dtype import int64
+
+
+class PackedSequence(NamedTuple):
+    """A padded batch (time, batch, …) and the lengths (batch,)."""
+
+    data: Tensor
+    lengths: Tensor
+
+
+def valid_mask(lengths: Any, size: int, axes: int) -> Any:
+    """(time, batch, 1, …) with `axes` axes: True where a sequence is not over yet."""
+    shape = lengths.shape
+    times = arange(size).reshape(size, *(1,) * len(shape))
+    return less(times, lengths).reshape(size, *shape, *(1,) * (axes - 1 - len(shape)))
+
+
+def pack_padded_sequence(
+    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """A padded batch with its lengths; they need not be sorted, whatever `enforce_sorted` says.
+
+    >>> import weft as wf
+    >>> x = wf.nn.utils.rnn.pack_padded_sequence(wf.ones((3, 2, 4)), [3, 1])
+    >>> x.lengths
+    tensor([3, 1])
+    """
+    x = value(input)
+    n = lengths if isinstance(lengths, Tensor) else tensor(lengths, dtype=int64)
+    if batch_first:
+        x = moveaxis(x, 1, 0)
+    if x.type.ndim < 2 or n.type.shape != x.type.shape[1:2]:
+        raise ShapeError(
+            "pack_padded_sequence",
+            expected="a batch and one length for each sequence",
+            got=f"{x.type} and {n.type}",
+        )
+    if not isinstance(lengths, Tensor) and not all(1 <= k <= x.type.shape[0] for k in lengths):
+        expected = f"lengths from 1 to {x.type.shape[0]}"
+        raise ShapeError("pack_padded_sequence", expected=expected, got=str(lengths))
+    return PackedSequence(x, n)  # type: ignore[arg-type]
+
+
+def pad_packed_sequence(
+    sequence: Any, batch_first: bool = False, padding_value: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """The padded batch, `padding_value` where sequences are over, and the lengths."""
+    if not isinstance(sequence, PackedSequence):
+        got = type(sequence).__name__
+        raise DTypeError("pad_packed_sequence", expected="a PackedSequence", got=got)
+    x, lengths = sequence
+    fill = number(padding_value, "pad_packed_sequence", "padding_value")
+    out = where(valid_mask(lengths, x.shape[0], x.ndim), x, fill)
+    return (moveaxis(out, 0, 1) if batch_first else out), lengths
+
+
+def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences of different lengths as one batch."""
+    padded = pad_sequence(sequences)
+    return PackedSequence(padded, tensor([len(s) for s in sequences], dtype=int64))
+
+
+def pad_sequence(
+    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0
+) -> Tensor:
+    """Sequences (length, …) as one batch, with `padding_value` behind those that are shorter.
+
+    >>> import weft as wf
+    >>> wf.nn.utils.rnn.pad_sequence([wf.tensor([1, 2, 3]), wf.tensor([4])], batch_first=True)
+    tensor([[1, 2, 3],
+            [4, 0, 0]])
+    """
+    arrays = [np.asarray(s) for s in sequences]
+    if not arrays or any(a.ndim < 1 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
+        raise ShapeError(
+            "pad_sequence",
+            expected="sequences that differ in their first size only",
+            got=", ".join(str(a.shape) for a in arrays[:4]) or "none",
+        )
+    if any(isinstance(s, Tensor) and s.requires_grad for s in sequences):
+        return _padded_with_gradient(sequences, batch_first, padding_value)
+    longest = max(len(a) for a in arrays)
+    shape = (len(arrays), longest) if batch_first else (longest, len(arrays))
+    dtype = np.result_type(*arrays)
+    if all(a.dtype == np.float64 for a in arrays) and all(isinstance(s, list) for s in sequences):
+        dtype = np.dtype(np.float32)  # Python floats
+    out = np.full((*shape, *arrays[0].shape[1:]), padding_value, dtype)
+    for i, a in enumerate(arrays):
+        if batch_first:
+            out[i, : len(a)] = a
+        else:
+            out[: len(a), i] = a
+    return tensor(out)
+
+
+def _padded_with_gradient(sequences: Sequence[Any], batch_first: bool, fill: float) -> Any:
+    longest = max(len(s) for s in sequences)
+    rows = []
+    for s in sequences:
+        row = tensor(np.full((longest, *s.shape[1:]), fill, s.dtype.np))
+        row[: len(s)] = s
+        rows.append(row)
+    return stack(rows, axis=0 if batch_first else 1)

@@ -1,0 +1,49 @@
+"""Averages of weights over the steps of training."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from weft.autodiff.mode import no_grad
+from weft.nn.module import Module
+from weft.ops.define import host_number
+from weft.tensor.arguments import number
+from weft.tensor.data import tensor
+from weft.tensor.tensor import Tensor
+from weft.types.dtype import int64
+
+
+class EMA(Module):
+    """A copy of a model whose parameters are the moving mean of the model's.
+
+    After each step of the optimizer, `update(model)` moves the copy: decay * mean + (1 - decay) *
+    parameter. Buffers are taken over as they are. Calling it calls the copy.
+
+    >>> import weft as wf
+    >>> model = wf.nn.Linear(2, 1)
+    >>> mean = wf.optim.EMA(model, decay=0.9)
+    >>> mean.update(model)
+    >>> bool((mean.module.weight == model.weight).all())
+    True
+    """
+
+    n_averaged: Tensor
+
+    def __init__(self, model: Module, decay: float = 0.999) -> None:
+        self.decay = number(decay, "EMA", "a decay", 0, 1)
+        self.module = copy.deepcopy(model).eval().requires_grad_(False)
+        self.register_buffer("n_averaged", tensor(0, dtype=int64))
+
+    def update(self, model: Module) -> None:
+        """Move the means towards the parameters of the model."""
+        with no_grad():
+            far = host_number(lambda: 1.0 - self.decay)
+            for mean, p in zip(self.module.parameters(), model.parameters(), strict=True):
+                mean.assign(mean + (p.detach() - mean) * far)
+            for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
+                mine.assign(b.detach())
+            self.n_averaged.assign(self.n_averaged + 1)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)

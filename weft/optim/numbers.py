@@ -1,0 +1,97 @@
+"""The numbers of a group as operands of an update, each made once a step and dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.optim.optimizer import Group, host
+from weft.tensor.arguments import flag
+from weft.tensor.tensor import Tensor
+from weft.types import DType
+
+#: what updates ask for that is not itself a number of a group
+READ: dict[str, Callable[[Group], float]] = {
+    "1 - dampening": lambda g: 1.0 - g["dampening"],
+    "alpha": lambda g: g["alpha"],
+    "1 - alpha": lambda g: 1.0 - g["alpha"],
+    "beta1": lambda g: g["betas"][0],
+    "1 - beta1": lambda g: 1.0 - g["betas"][0],
+    "beta2": lambda g: g["betas"][1],
+    "1 - beta2": lambda g: 1.0 - g["betas"][1],
+    "1 - lr * weight_decay": lambda g: 1.0 - g["lr"] * g["weight_decay"],
+}
+
+
+class Numbers:
+    """Gives the numbers of a group for a parameter, in the dtype its update computes in.
+
+    `where` says how weight decay enters the update; `kind` is that, or "none" where it is 0, and
+    then there is no number for it.
+    """
+
+    def __init__(self, group: Group, step: Tensor, names: tuple[str, ...], where: str) -> None:
+        self.group, self.step = group, step
+        self.kind = "none" if group["weight_decay"] == 0 else where
+        self.names = (*names, *_DECAY[self.kind])
+        self._made: dict[DType, tuple[Any, ...]] = {}
+
+    def __call__(self, p: Tensor) -> tuple[Any, ...]:
+        dtype = p.type.dtype.compute
+        made = self._made.get(dtype)
+        if made is None:
+            made = self._made[dtype] = self._make(dtype)
+        return made
+
+    def _make(self, dtype: DType) -> tuple[Any, ...]:
+        return tuple(self.host(name, dtype) for name in self.names)
+
+    def host(self, name: str, dtype: DType) -> Any:
+        """A number as it is when the step runs."""
+        group, read = self.group, READ.get(name)
+        return host(lambda: group[name] if read is None else read(group), dtype)
+
+    def gradient(self, p: Tensor) -> Tensor:
+        """The gradient to go down along."""
+        g = p.grad
+        assert g is not None
+        return -g if self.group["maximize"] else g
+
+
+_DECAY = {"none": (), "gradient": ("weight_decay",), "parameter": ("1 - lr * weight_decay",)}
+
+
+def check_number(
+    place: str, group: Group, name: str, least: float = 0.0, below: float = math.inf
+) -> None:
+    """Raise unless a number of a group is one, and in its range."""
+    _check(place, name, group[name], least, below)
+
+
+def check_betas(place: str, group: Group) -> None:
+    """Raise unless `betas` are two numbers of [0, 1)."""
+    betas = group["betas"]
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ShapeError(place, expected="betas: two numbers", got=repr(betas))
+    for n, beta in enumerate(betas):
+        _check(place, f"beta{n + 1}", beta, 0.0, 1.0)
+
+
+def _check(place: str, name: str, value: Any, least: float, below: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        hint = "a tensor is read once, when it is made a number: float(...)"
+        tensor = isinstance(value, Tensor)
+        raise DTypeError(
+            place, expected=f"{name}: a Python number", got=type(value).__name__, hint=hint * tensor
+        )
+    if not least <= value < below and not (value == below == math.inf):
+        bounds = f"{least:g} or more" if below == math.inf else f"in [{least:g}, {below:g})"
+        raise ShapeError(place, expected=f"{name} {bounds}", got=str(value))
+
+
+def check_true(place: str, group: Group, *names: str) -> None:
+    """Raise unless these are True or False."""
+    for name in names:
+        flag(group[name], f"{place} {name}")

@@ -1,0 +1,452 @@
+"""Learning-rate schedules, with PyTorch's names and numbers: `step()` once an epoch (or a batch)
+sets `lr` in the optimizer's groups.
+
+The numbers are Python's. A captured step reads them anew on every call.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.optim.optimizer import Group, Optimizer
+from weft.tensor.arguments import flag, integer, number, word
+
+Lambda = Callable[[int], float]
+
+
+class LRScheduler:
+    """Base class: `get_lr` says the learning rates of the epoch `last_epoch`."""
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self.optimizer = expect_optimizer(optimizer, type(self).__name__)
+        self.last_epoch = integer(last_epoch, "last_epoch")
+        for group in optimizer.param_groups:
+            if self.last_epoch == -1:
+                group["initial_lr"] = group["lr"]
+            group.setdefault("initial_lr", group["lr"])
+        self.base_lrs: list[float] = [float(g["initial_lr"]) for g in optimizer.param_groups]
+        self.step()
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups of the optimizer."""
+        return self.optimizer.param_groups
+
+    def _scaled(self, factor: float) -> list[float]:
+        """Every learning rate as it is, times a factor."""
+        return [g["lr"] * factor for g in self.groups]
+
+    def get_lr(self) -> list[float]:
+        """The learning rates of this epoch, which may be computed from those of the one before."""
+        raise NotImplementedError
+
+    def get_last_lr(self) -> list[float]:
+        """The learning rates as they are."""
+        return [float(g["lr"]) for g in self.groups]
+
+    def step(self) -> None:
+        """Go on to the next epoch."""
+        self.last_epoch += 1
+        for group, lr in zip(self.groups, self.get_lr(), strict=True):
+            group["lr"] = lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the schedule is; functions given to it are left out."""
+        return {k: v for k, v in vars(self).items() if k != "optimizer" and not callable(v)}
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Go on from where a schedule of the same kind was."""
+        if not isinstance(state_dict, dict):
+            place, got = f"load_state_dict of {type(self).__name__}", type(state_dict).__name__
+            raise DTypeError(
+                f"load_state_dict of {type(self).__name__}", expected="a dict", got=got
+            )
+        vars(self).update({k: v for k, v in state_dict.items() if k in vars(self)})
+
+
+class LambdaLR(LRScheduler):
+    """The first learning rate times a function of the epoch.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=0.5)
+    >>> warm = wf.optim.LambdaLR(opt, lambda epoch: min(1.0, (epoch + 1) / 4))
+    >>> opt.param_groups[0]["lr"]
+    0.125
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Lambda | Sequence[Lambda], last_epoch: int = -1
+    ) -> None:
+        many = lr_lambda if isinstance(lr_lambda, Sequence) else None
+        self._functions = _Functions(many or [lr_lambda] * len(optimizer.param_groups))  # type: ignore[list-item]
+        if len(self._functions.all) != len(optimizer.param_groups):
+            expected = f"{len(optimizer.param_groups)} functions"
+            raise ShapeError("LambdaLR", expected=expected, got=str(len(self._functions.all)))
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        pairs = zip(self.base_lrs, self._functions.all, strict=True)
+        return [base * f(self.last_epoch) for base, f in pairs]
+
+
+class _Functions:
+    """Functions that a state leaves out."""
+
+    def __init__(self, functions: Sequence[Lambda]) -> None:
+        self.all = list(functions)
+
+    def __call__(self) -> None:
+        """Nothing; what can be called is no part of a state."""
+
+
+class StepLR(LRScheduler):
+    """Times gamma every `step_size` epochs.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=0.5)
+    >>> schedule = wf.optim.StepLR(opt, step_size=2, gamma=0.5)
+    >>> for epoch in range(4):
+    ...     schedule.step()
+    >>> opt.param_groups[0]["lr"]
+    0.125
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size = _epochs(step_size, "StepLR step_size")
+        self.gamma = number(gamma, "StepLR", "gamma")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        falls = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
+        return self._scaled(self.gamma if falls else 1.0)
+
+
+class MultiStepLR(LRScheduler):
+    """Times gamma at each of the milestones."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones = dict(Counter(integer(m, "MultiStepLR milestones") for m in milestones))
+        self.gamma = number(gamma, "MultiStepLR", "gamma")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        return self._scaled(self.gamma ** self.milestones.get(self.last_epoch, 0))
+
+
+class ExponentialLR(LRScheduler):
+    """Times gamma every epoch."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = number(gamma, "ExponentialLR", "gamma")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        return self._scaled(self.gamma if self.last_epoch > 0 else 1.0)
+
+
+class ConstantLR(LRScheduler):
+    """Times a factor for the first `total_iters` epochs."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        self.factor = number(factor, "ConstantLR", "a factor", 0, 1)
+        self.total_iters = integer(total_iters, "ConstantLR total_iters")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self._scaled(self.factor)
+        return self._scaled(1.0 / self.factor if self.last_epoch == self.total_iters else 1.0)
+
+
+class LinearLR(LRScheduler):
+    """Times a factor that goes in a line from `start_factor` to `end_factor`: a warm-up.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=1.0)
+    >>> schedule = wf.optim.LinearLR(opt, start_factor=0.5, total_iters=4)
+    >>> schedule.step()
+    >>> opt.param_groups[0]["lr"]
+    0.625
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3.0,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        self.start_factor = number(start_factor, "LinearLR", "a start_factor", 0, 1)
+        if self.start_factor == 0:
+            raise ShapeError("LinearLR", expected="a start_factor above 0", got="0")
+        self.end_factor = number(end_factor, "LinearLR", "an end_factor", 0, 1)
+        self.total_iters = _epochs(total_iters, "LinearLR total_iters")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return self._scaled(self.start_factor)
+        if self.last_epoch > self.total_iters:
+            return self._scaled(1.0)
+        rise = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
+        return self._scaled(1.0 + rise / before)
+
+
+class PolynomialLR(LRScheduler):
+    """Down to 0 along a power of the epochs that are left."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
+    ) -> None:
+        self.total_iters = _epochs(total_iters, "PolynomialLR total_iters")
+        self.power = number(power, "PolynomialLR", "power")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        n, whole = self.last_epoch, self.total_iters
+        if n == 0 or n > whole:
+            return self._scaled(1.0)
+        return self._scaled(((1.0 - n / whole) / (1.0 - (n - 1) / whole)) ** self.power)
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Down to `eta_min` along half a cosine of `T_max` epochs, and up again after it.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=1.0)
+    >>> schedule = wf.optim.CosineAnnealingLR(opt, T_max=10)
+    >>> for epoch in range(10):
+    ...     schedule.step()
+    >>> opt.param_groups[0]["lr"]
+    0.0
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
+        self.T_max = _epochs(T_max, "CosineAnnealingLR T_max")
+        self.eta_min = number(eta_min, "CosineAnnealingLR", "eta_min")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        n, turn, least = self.last_epoch, math.pi / self.T_max, self.eta_min
+        if n == 0:
+            return self._scaled(1.0)
+        if (n - 1 - self.T_max) % (2 * self.T_max) == 0:
+            bases = zip(self.groups, self.base_lrs, strict=True)
+            return [g["lr"] + (b - least) * (1 - math.cos(turn)) / 2 for g, b in bases]
+        ratio = (1 + math.cos(turn * n)) / (1 + math.cos(turn * (n - 1)))
+        return [ratio * (g["lr"] - least) + least for g in self.groups]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Down to `eta_min` along half a cosine, again and again, each `T_mult` times as long."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
+        place = "CosineAnnealingWarmRestarts"
+        self.T_0, self.T_mult = _epochs(T_0, f"{place} T_0"), _epochs(T_mult, f"{place} T_mult")
+        self.eta_min = number(eta_min, place, "eta_min")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        here, whole = self.last_epoch, self.T_0
+        while here >= whole:
+            here, whole = here - whole, whole * self.T_mult
+        part = (1 + math.cos(math.pi * here / whole)) / 2
+        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+
+
+class OneCycleLR(LRScheduler):
+    """Up to `max_lr`, down to nearly 0; momentum the other way (Smith and Topin,
+    https://arxiv.org/abs/1708.07120). `step()` once a batch.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=0.1, momentum=0.9)
+    >>> schedule = wf.optim.OneCycleLR(opt, max_lr=1.0, total_steps=100)
+    >>> round(opt.param_groups[0]["lr"], 6)
+    0.04
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        place = "OneCycleLR"
+        expect_optimizer(optimizer, place)
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                expected = "total_steps, or epochs and steps_per_epoch"
+                raise ShapeError(place, expected=expected, got="neither")
+            total_steps = _epochs(epochs, place) * _epochs(steps_per_epoch, place)
+        self.total_steps = _epochs(total_steps, f"{place} total_steps")
+        self.cosine = word(anneal_strategy, place, ("cos", "linear")) == "cos"
+        start = number(pct_start, place, "a pct_start", 0, 1)
+        self.ends = self._phases(start, flag(three_phase, place))
+        self.three_phase = three_phase
+        self.cycle_momentum = flag(cycle_momentum, place)
+        self.momenta = (base_momentum, max_momentum)
+        groups = optimizer.param_groups
+        tops = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
+        if len(tops) != len(groups):
+            raise ShapeError(place, expected=f"{len(groups)} values of max_lr", got=str(len(tops)))
+        if cycle_momentum and not all("momentum" in g or "betas" in g for g in groups):
+            expected = "an optimizer with momentum or betas, or cycle_momentum=False"
+            raise ShapeError(place, expected=expected, got=type(optimizer).__name__)
+        self.tops = [number(t, place, "max_lr", least=0) for t in tops]
+        self.firsts = [t / number(div_factor, place, "div_factor") for t in self.tops]
+        self.lasts = [f / number(final_div_factor, place, "final_div_factor") for f in self.firsts]
+        super().__init__(optimizer, last_epoch)
+
+    def _phases(self, start: float, three: bool) -> list[float]:
+        """The last step of each phase."""
+        first, last = start * self.total_steps - 1, self.total_steps - 1.0
+        return [first, 2 * first if three else last, last][: 3 if three else 2]
+
+    def _levels(self, low: float, high: float, end: float) -> list[float]:
+        """A number at the beginning and at the end of each phase."""
+        return [low, high, low, end] if self.three_phase else [low, high, end]
+
+    def _between(self, levels: list[float]) -> float:
+        step, begin = self.last_epoch, 0.0
+        for i, end in enumerate(self.ends):
+            if step <= end or i == len(self.ends) - 1:
+                part = (step - begin) / (end - begin) if end > begin else 1.0
+                a, b = levels[i], levels[i + 1]
+                if self.cosine:
+                    return b + (a - b) / 2.0 * (math.cos(math.pi * part) + 1)
+                return (b - a) * part + a
+            begin = end
+        return levels[-1]
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch >= self.total_steps:
+            expected = f"at most {self.total_steps} steps"
+            raise ShapeError("OneCycleLR", expected=expected, got=str(self.last_epoch + 1))
+        if self.cycle_momentum:
+            low, high = self.momenta
+            now = self._between(self._levels(high, low, high))
+            for group in self.groups:
+                if "betas" in group:
+                    group["betas"] = (now, *group["betas"][1:])
+                else:
+                    group["momentum"] = now
+        levels = zip(self.firsts, self.tops, self.lasts, strict=True)
+        return [self._between(self._levels(*each)) for each in levels]
+
+
+class SequentialLR(LRScheduler):
+    """Schedules one after the other, each from its milestone on.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=1.0)
+    >>> warm = wf.optim.LinearLR(opt, start_factor=0.5, total_iters=2)
+    >>> down = wf.optim.CosineAnnealingLR(opt, T_max=4)
+    >>> schedule = wf.optim.SequentialLR(opt, [warm, down], milestones=[2])
+    >>> for epoch in range(6):
+    ...     schedule.step()
+    >>> opt.param_groups[0]["lr"]
+    0.0
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
+    ) -> None:
+        place = "SequentialLR"
+        if not schedulers or not all(isinstance(s, LRScheduler) for s in schedulers):
+            raise DTypeError(place, expected="schedulers", got=repr(schedulers)[:60])
+        if len(milestones) != len(schedulers) - 1:
+            expected = f"{len(schedulers) - 1} milestones for {len(schedulers)} schedulers"
+            raise ShapeError(place, expected=expected, got=str(len(milestones)))
+        if any(s.optimizer is not optimizer for s in schedulers):
+            raise ShapeError(place, expected="schedulers of this optimizer", got="of another one")
+        self.optimizer = optimizer
+        self.schedulers, self.milestones = list(schedulers), list(milestones)
+        self.last_epoch = last_epoch + 1
+        for group in optimizer.param_groups:  # what making the schedules changed
+            group["lr"] = group["initial_lr"]
+        for schedule in schedulers:
+            schedule.last_epoch -= 1
+        self.schedulers[0].step()
+
+    def step(self) -> None:
+        self.last_epoch += 1
+        i = bisect_right(self.milestones, self.last_epoch)
+        schedule = self.schedulers[i]
+        if i > 0 and self.milestones[i - 1] == self.last_epoch:
+            schedule.last_epoch = -1
+            for group in self.groups:
+                group["lr"] = group["initial_lr"]
+        schedule.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        said = {k: v for k, v in vars(self).items() if k not in ("optimizer", "schedulers")}
+        return {**said, "schedulers": [s.state_dict() for s in self.schedulers]}
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        given = state_dict["schedulers"]
+        for schedule, state in zip(self.schedulers, given, strict=True):
+            schedule.load_state_dict(state)
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "schedulers"})
+
+
+def expect_optimizer(x: Any, place: str) -> Optimizer:
+    """An optimizer, or an error that names the place."""
+    if not isinstance(x, Optimizer):
+        raise DTypeError(place, expected="an optimizer", got=type(x).__name__)
+    return x
+
+
+def _epochs(n: Any, place: str) -> int:
+    out = integer(n, place)
+    if out < 1:
+        raise ShapeError(place, expected="1 or more", got=str(out))
+    return out
