@@ -7,7 +7,7 @@
 tensor([2., 4., 6.])
 """
 
-from weft import errors as errors, nn as nn, optim as optim
+from weft import data as data, errors as errors, nn as nn, optim as optim
 from weft.autodiff import (
     checkpoint as checkpoint,
     custom_vjp as custom_vjp,
@@ -23,6 +23,7 @@ from weft.autodiff import (
 )
 from weft.capture.placeholders import placeholder as placeholder
 from weft.compile import build as build, compile as compile, trace as trace
+from weft.deploy.state import load as load, save as save
 from weft.runtime.start import (
     get_num_threads as get_num_threads,
     set_num_threads as set_num_threads,

@@ -52,6 +52,19 @@ class Note:
         )
 
 
+class Continued(Call):
+    """A call whose gradient goes on with the sums that cotangents have come to so far: control flow,
+    whose own contributions must be added one by one, as if its ops stood in the tape.
+
+    `pull(xs, g, parents, sums)` takes the operands, the cotangents of results by position, the
+    parents whose cotangents are wanted (None for others) and their sums so far (None: nothing yet);
+    it gives the new sums by parent.
+    """
+
+    __slots__ = ("pull",)
+    pull: Callable[..., dict[Any, Value]]
+
+
 class Pick:
     """One result of a note whose call had several."""
 
@@ -127,8 +140,8 @@ def keep_mask(call: Call) -> int:
     return mask
 
 
-def _cotangents(n: Note, g: Any) -> Sequence[Any]:
-    """Call the op's vjp on the values the note kept."""
+def _operands(n: Note) -> list[Any]:
+    """The values the note kept."""
     call = n.call
     if n.saved is None:
         raise GradError(
@@ -139,10 +152,15 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
             "training loop, update parameters inside wf.no_grad()",
         )
     tensor = installed.tensor
-    xs = [
+    return [
         s if t.__class__ is not TensorType else tensor(s if s is not None else Absent(t), p)
         for s, t, p in zip(n.saved, call.types, n.parents, strict=True)
     ]
+
+
+def _cotangents(n: Note, g: Any) -> Sequence[Any]:
+    """Call the op's vjp on the values the note kept."""
+    call, tensor, xs = n.call, installed.tensor, _operands(n)
     kept = n.output
     y: Any
     if kept.__class__ is tuple:
@@ -159,15 +177,16 @@ def pull(
     *,
     retain: bool = False,
     create_graph: bool = False,
+    sums: dict[Any, Value] | None = None,
 ) -> dict[Any, Value]:
     """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of
-    results.
+    results. `sums` are what cotangents of wanted notes have come to already.
     """
     stops = frozenset(wanted or ())
     needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
     pending: dict[Note, Any] = {}
     heap: list[tuple[int, Note]] = []
-    found: dict[Any, Value] = {}
+    found: dict[Any, Value] = dict(sums or {})
 
     def arrive(target: Any, g: Value) -> None:
         if target in stops or (needed is None and target.__class__ is Leaf):
@@ -183,6 +202,44 @@ def pull(
             given = pending[n]
             given[position] = given[position] + g if position in given else g
 
+    def is_wanted(target: Any) -> bool:
+        return target is not None and (
+            needed is None or target in stops or _note(target) in needed
+        )
+
+    def go_on(n: Note, g: Any) -> None:
+        """A continued call: its sums replace those that are there."""
+        given = g if g.__class__ is dict else {0: g}
+        parents = [p if is_wanted(p) else None for p in n.parents]
+        for target, total in n.call.pull(_operands(n), given, parents, _so_far(parents)).items():  # type: ignore[attr-defined]
+            if target in found or target in stops or (needed is None and target.__class__ is Leaf):
+                found[target] = total
+                continue
+            note_, position = (
+                (target.note, target.position) if target.__class__ is Pick else (target, None)
+            )
+            if note_ not in pending:
+                heapq.heappush(heap, (-note_.serial, note_))
+                pending[note_] = total if position is None else {position: total}
+            elif position is None:
+                pending[note_] = total
+            else:
+                pending[note_][position] = total
+
+    def _so_far(parents: list[Any]) -> dict[Any, Value]:
+        sums = {}
+        for p in parents:
+            if p is None:
+                continue
+            now = pending.get(_note(p))
+            if p in found:
+                sums[p] = found[p]
+            elif now is not None and p.__class__ is not Pick:
+                sums[p] = now
+            elif now is not None and p.position in now:
+                sums[p] = now[p.position]
+        return sums
+
     with standard_mode(), enable_grad() if create_graph else no_grad():
         for target, g in ys:
             if target is not None and (
@@ -192,8 +249,12 @@ def pull(
         while heap:
             n = heapq.heappop(heap)[1]
             g = pending.pop(n)
-            cotangents = _cotangents(n, _all_results(n, g) if g.__class__ is dict else g)
-            for parent, c in zip(n.parents, cotangents, strict=True):
+            if n.call.__class__ is Continued:
+                go_on(n, g)
+                cotangents: Sequence[Any] = ()
+            else:
+                cotangents = _cotangents(n, _all_results(n, g) if g.__class__ is dict else g)
+            for parent, c in zip(n.parents, cotangents, strict=bool(cotangents)):
                 if parent is None or c is None:
                     continue
                 if needed is None or parent in stops or _note(parent) in needed:

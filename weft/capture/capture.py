@@ -7,12 +7,15 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, pull
+from weft.capture.signature import Marks, opened
 from weft.capture.structure import Form, flatten
+from weft.capture.symbols import Symbols
 from weft.capture.trace import Cell, Trace
 from weft.errors import CaptureError
 from weft.ir import Function, Node
 from weft.ops.define import Value, as_node, installed
 from weft.types.record import dataclass
+from weft.types.size import Number
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +25,7 @@ class Inputs:
     arguments: tuple[int, ...]  # numbers of leaves of the call's arguments
     cells: tuple[Cell, ...]
     numbers: tuple[Callable[[], Any], ...]
+    scalars: tuple[Number, ...]  # numbers that come of arguments
     random: bool  # key and counter of the generator
 
 
@@ -61,16 +65,27 @@ class Captured:
     seeds: tuple[Node, ...] = ()  # their cotangents: further inputs of `gradient`
     slopes: tuple[tuple[int, Node], ...] = ()  # (input, its cotangent)
     empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
+    symbols: Symbols | None = None  # sizes and numbers of the call that are left open
 
 
 def capture(
-    f: Callable[..., Any], leaves: list[Any], form: Form, run: Callable[..., Any] | None = None
+    f: Callable[..., Any],
+    leaves: list[Any],
+    form: Form,
+    run: Callable[..., Any] | None = None,
+    marks: Marks | None = None,
 ) -> Captured:
-    """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of."""
+    """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of;
+    `marks` says which sizes and numbers are symbols too.
+    """
     trace = Trace()
+    trace.symbols, given = opened(leaves, marks or Marks(numbers=False))
     try:
         with trace:
-            stands = [trace.argument(x) if isinstance(x, Value) else x for x in leaves]
+            stands = [
+                trace.argument(x, g) if isinstance(x, Value) else g
+                for x, g in zip(leaves, given, strict=True)
+            ]
             tensors = [i for i, x in enumerate(leaves) if isinstance(x, Value)]
             firsts = list({id(leaves[i]): i for i in reversed(tensors)}.values())[::-1]
             before = {i: stands[i].data for i in firsts}
@@ -136,6 +151,7 @@ def finish(
         seeds,
         tuple((position[p], g) for p, g in slopes),
         tuple(c for c in trace.cells.values() if c.empty),
+        trace.symbols,
     )
 
 
@@ -151,10 +167,15 @@ def _inputs(trace: Trace, firsts: list[int], first: list[Node]) -> tuple[Inputs,
         *first,
         *(c.node for c in cells),
         *(n for n, _ in trace.numbers),
+        *(n for n, _ in trace.scalars.values()),
         *random,
     ]
     inputs = Inputs(
-        tuple(firsts), tuple(cells), tuple(read for _, read in trace.numbers), bool(random)
+        tuple(firsts),
+        tuple(cells),
+        tuple(read for _, read in trace.numbers),
+        tuple(x for _, x in trace.scalars.values()),
+        bool(random),
     )
     return inputs, tuple(ordered)  # type: ignore[arg-type]
 

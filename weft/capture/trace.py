@@ -16,12 +16,14 @@ from typing import Any
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.capture.guards import Guards
+from weft.capture.symbols import Symbols
 from weft.errors import CaptureError
 from weft.ir import Function, Node
 from weft.ops.define import Call, Value, as_node, capturing, installed, parameter, record_call
 from weft.ops.elementwise import add
 from weft.types import TensorType
 from weft.types.dtype import int64
+from weft.types.size import Number
 
 
 @dataclass(eq=False)
@@ -62,6 +64,8 @@ class Trace:
     numbers: list[tuple[Node, Callable[[], Any]]] = field(default_factory=list)
     arguments: dict[int, Value] = field(default_factory=dict)  # by id of the caller's tensor
     leaves: dict[Leaf, tuple[int, Value]] = field(default_factory=dict)  # of arguments: which
+    scalars: dict[int, tuple[Node, Number]] = field(default_factory=dict)  # of arguments, by step
+    symbols: Symbols | None = None
     draws: Draws | None = None
     names: dict[Node, str] = field(default_factory=dict)  # of placeholders
     by_hand: bool = False
@@ -85,11 +89,13 @@ class Trace:
         self.params.append(node)
         return node
 
-    def argument(self, x: Value) -> Value:
-        """What stands for a tensor that the function is called with."""
+    def argument(self, x: Value, type_: TensorType | None = None) -> Value:
+        """What stands for a tensor that the function is called with, of a type that may have
+        symbols in it.
+        """
         known = self.arguments.get(id(x))
         if known is None:
-            known = installed.tensor(self.parameter(x.type))
+            known = installed.tensor(self.parameter(type_ or x.type))
             if x.note is not None:
                 known.note = known.leaf = Leaf()
                 self.leaves[known.leaf] = len(self.params) - 1, x
@@ -153,6 +159,12 @@ class Trace:
         self.numbers.append((node, read))
         return installed.tensor(node)
 
+    def scalar(self, x: Number) -> Node:
+        found = self.scalars.get(x.step)
+        if found is None:
+            found = self.scalars[x.step] = self.parameter(x.__class__), x
+        return found[0]
+
     def draw(self, count: int) -> tuple[Any, Any]:
         scalar = TensorType((), int64)
         if self.draws is None:
@@ -183,6 +195,8 @@ class Trace:
 
     def restore(self) -> None:
         """Give every place outside what it held before."""
+        if self.symbols is not None:
+            self.symbols.close()
         for cell in self.cells.values():
             if not cell.written:
                 continue

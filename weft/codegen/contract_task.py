@@ -84,11 +84,13 @@ class Task:
             if spec.l != "place":
                 block = (self.batch, self.row, self.height, self.depth, self.steps)
                 self.l = call(t, "ptr", "prepare_l", f.address, arg("slice", "ptr"), *block)
-            if spec.l == "table":
-                self._between()
             self.partial = t.variable(f.part("partial"))
-            with walk(t, 0, self.height) as i:
-                self._row_of_tiles(i)
+            if spec.l == "table" and spec.r not in ("place", "turn"):
+                with walk(t, 0, self.width) as j:
+                    self._column_of_tiles(j)
+            else:
+                with walk(t, 0, self.height) as i:
+                    self._row_of_tiles(i)
 
     def _element(self, word: int | Value, operand: str) -> Value:
         """Where this batch element of an operand begins."""
@@ -102,14 +104,6 @@ class Task:
         call(t, "void", "table", table, self.col, self.width, *self.f.group("cols", "r"))
         with t.loop(0, self.spec.lanes) as i:  # lanes behind the last repeat the first
             put(t, get(t, table, 0), table, t.add(self.width, i))
-
-    def _between(self) -> None:
-        """The bytes from row to row of l."""
-        t, rows, out = self.t, self.f.part("rows_l"), self.f.part("packed_l")
-        with t.loop(1, self.height) as i:
-            before = t.sub(i, 1)
-            by = t.sub(get(t, rows, i), get(t, rows, before))
-            put(t, t.mul(by, self.spec.wide), out, before)
 
     def _poll(self, number: Value) -> None:
         """Stop if the launch is to stop."""
@@ -137,22 +131,7 @@ class Task:
     def _row_of_tiles(self, i: Cursor) -> None:
         """Tiles side by side, with rows from i.now on: as many as a tile may have and there are."""
         t, f, spec = self.t, self.f, self.spec
-        which, i.step = _largest(t, t.sub(self.height, i.now), spec.tile.heights)
-        if spec.l == "place":
-            first = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
-            l = (t.at(self.l, "i8", first), f["l_row"], f["l_depth"])
-        elif spec.l == "table":
-            first = self.p.element_at(t, self.l, get(t, f.part("rows_l"), i.now))
-            l = (first, at(t, f.part("packed_l"), i.now), f.part("depth_l"))
-        else:
-            out, row = f.part("packed_l"), spec.l_panel * spec.wide
-            with t.loop(0, i.step, spec.lanes) as lane:
-                some, to = t.min(t.sub(i.step, lane), spec.lanes), t.at(out, self.p.one, lane)
-                pack_vector(
-                    t, spec, "l", to, row, self.l, t.add(i.now, lane), self.row, some, self.depth,
-                    self.steps,
-                )  # fmt: skip
-            l = (out, i64(spec.wide), i64(row))
+        which, l = self._rows(i)
         rows = at(t, f.part("rows_c"), i.now)
         with walk(t, 0, self.width) as j:
             if spec.r == "place":
@@ -164,6 +143,44 @@ class Task:
                 number, vectors, r, r_step = self._packed(which, j)
             j.step = t.min(t.mul(vectors, spec.lanes), t.sub(self.width, j.now))
             self._tile(number, vectors, l, r, r_step, rows, i, j)
+
+    def _column_of_tiles(self, j: Cursor) -> None:
+        """Tiles below each other, with a panel of columns from j.now on: where l is read in place,
+        the panel stays near.
+        """
+        t, spec = self.t, self.spec
+        j.step = t.min(i64(spec.panel), t.sub(self.width, j.now))
+        with walk(t, 0, self.height) as i:
+            which, l = self._rows(i)
+            number, vectors, r, r_step = self._packed(which, j)
+            rows = at(t, self.f.part("rows_c"), i.now)
+            self._tile(number, vectors, l, r, r_step, rows, i, j)
+
+    def _rows(self, i: Cursor) -> tuple[Value, Strided]:
+        """Which height the tiles have whose rows are those from i.now on, and where l is read."""
+        t, f, spec = self.t, self.f, self.spec
+        left = t.sub(self.height, i.now)
+        if spec.l == "table":  # rows that are equally spaced
+            run = f["l_run"]
+            left = t.min(left, t.sub(run, rem(t, t.add(self.row, i.now), run)))
+        which, i.step = _largest(t, left, spec.tile.heights)
+        if spec.l == "place":
+            first = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
+            l = (t.at(self.l, "i8", first), f["l_row"], f["l_depth"])
+        elif spec.l == "table":
+            here, there = (get(t, f.part("rows_l"), n) for n in (i.now, t.add(i.now, 1)))
+            apart = t.mul(t.sub(there, here), spec.wide)
+            l = (self.p.element_at(t, self.l, here), apart, f.part("depth_l"))
+        else:
+            out, row = f.part("packed_l"), spec.l_panel * spec.wide
+            with t.loop(0, i.step, spec.lanes) as lane:
+                some, to = t.min(t.sub(i.step, lane), spec.lanes), t.at(out, self.p.one, lane)
+                pack_vector(
+                    t, spec, "l", to, row, self.l, t.add(i.now, lane), self.row, some, self.depth,
+                    self.steps,
+                )  # fmt: skip
+            l = (out, i64(spec.wide), i64(row))
+        return which, l
 
     def _place(self, which: Value, i: Cursor, j: Cursor) -> tuple[Value, Value, Value, Value]:
         """The tile's number, its vectors, and where r is read, with which stride: in place, but for

@@ -12,7 +12,7 @@ another tile transposes what it reads as it goes.
 from __future__ import annotations
 
 from weft.codegen import verbs
-from weft.codegen.contract_index import arg, fits, function, get, rem
+from weft.codegen.contract_index import arg, fits, function, rem
 from weft.codegen.contract_pack import Packing
 from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
 from weft.schedule.contract_spec import ContractSpec, accumulator
@@ -26,9 +26,8 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
     the products, to c. Strides in bytes.
     """
-    through = spec.l == "table"  # l_row is a table, of bytes from row to row, l_step one of offsets
-    strides = dict.fromkeys(("l_row", "l_step"), "ptr" if through else "i64")
-    l = {"l": "ptr noalias", **strides}
+    through = spec.l == "table"  # l_step is a table of offsets
+    l = {"l": "ptr noalias", "l_row": "i64", "l_step": "ptr" if through else "i64"}
     r = {"r": "ptr noalias", "r_step": "i64"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
     t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
@@ -38,10 +37,8 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     def down(name: str, row: Value | None = None) -> list[Value]:
         """The rows' addresses, in a chain, which takes one register."""
         out = [row or arg(name, "ptr")]
-        for i in range(rows - 1):
-            table = through and name == "l"
-            by = get(t, arg("l_row", "ptr"), i) if table else arg(f"{name}_row")
-            out.append(t.at(out[-1], "i8", by))
+        for _ in range(rows - 1):
+            out.append(t.at(out[-1], "i8", arg(f"{name}_row")))
         return out
 
     def across(row: Value) -> list[Value]:
@@ -51,20 +48,32 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
         t.emit(f"%{name} = phi {type_} [ {start.name}, %entry ], [ %{name}.next, %body ]")
         return Value(type_, f"%{name}")
 
+    def offset(entry: Value) -> Value:
+        """From the table, now: LLVM would make two loads one that all products wait for."""
+        return t.let("i64", f"load volatile i64, {entry}, align 8")
+
     starts = [t.load(many, p, align) for row in down("first") for p in across(row)]
-    l_first = arg("l_step", "ptr") if through else arg("l", "ptr")
+    l_first = arg("l", "ptr")
+    if through:
+        l_first = t.at(l_first, one, offset(arg("l_step", "ptr")))
     t.branch(t.lt(i64(0), arg("steps")), "body", "done")
     t.label("body")
     left = phi("i64", "left", arg("steps"))
     l_at, r_at = phi("ptr", "l_at", l_first), phi("ptr", "r_at", arg("r", "ptr"))
+    if through:
+        table = phi("ptr", "table", arg("l_step", "ptr"))
     sums = [phi(many, f"sum{n}", x) for n, x in enumerate(starts)]
     rs = [t.load(many, p, align) for p in across(r_at)]
-    row = t.at(arg("l", "ptr"), one, t.load("i64", l_at, 8)) if through else l_at
-    for i, row in enumerate(down("l", row)):
+    for i, row in enumerate(down("l", l_at)):
         x = t.splat(t.load(one, row, align), spec.lanes)
         for n, y in enumerate(rs, i * vectors):
             t.emit(f"%sum{n}.next = {multiply_add(t, x, y, sums[n])}")
-    t.emit(f"%l_at.next = getelementptr i8, {l_at}, {'i64 8' if through else arg('l_step')}")
+    if through:  # found a step early, so that no product waits for it
+        t.emit(f"%table.next = getelementptr i64, {table}, i64 1")
+        after = offset(Value("ptr", "%table.next"))
+        t.emit(f"%l_at.next = getelementptr {one}, {arg('l', 'ptr')}, {after}")
+    else:
+        t.emit(f"%l_at.next = getelementptr i8, {l_at}, {arg('l_step')}")
     t.emit(f"%r_at.next = getelementptr i8, {r_at}, {arg('r_step')}")
     t.emit(f"%left.next = sub {left}, 1")
     t.branch(t.compare("icmp ne", Value("i64", "%left.next"), i64(0)), "body", "done")

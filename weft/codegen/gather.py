@@ -8,6 +8,8 @@ from weft.schedule.gather import GatherElements, GatherRows
 
 #: indices checked at once
 LANES = 8
+import os
+AHEAD = int(os.environ.get("AHEAD","0"))
 
 
 def lower(spec: GatherRows | GatherElements) -> str:
@@ -29,6 +31,14 @@ def _rows(spec: GatherRows) -> Kernel:
         o, j0 = t.divmod(first, k)
         start, j = t.variable(t.mul(o, n)), t.variable(j0)
         with t.loop(first, last) as row:
+            if AHEAD:
+                later = t.min(t.add(j.get(), AHEAD), t.sub(k, 1))
+                _, front, _ = t.index(spec.index, index, later, n)
+                source = t.add(t.mul(t.add(start.get(), front), run), skip)
+                with t.loop(0, t.min(size, 1024), 64) as line:
+                    where = t.at(x, "i8", t.add(source, line))
+                    t.emit(f"call void @llvm.prefetch.p0({where}, i32 0, i32 3, i32 1)")
+                t.declares.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
             picked = t.checked_index(spec.index, index, j.get(), n)
             source = t.add(t.mul(t.add(start.get(), picked), run), skip)
             to = t.add(t.mul(row, run), skip)

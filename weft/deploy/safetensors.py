@@ -111,7 +111,7 @@ def _write(f: BinaryIO, tensors: Mapping[str, Value], metadata: Mapping[str, str
     f.write(text)
     for name in order:
         a = np.ascontiguousarray(tensors[name].numpy())
-        f.write(memoryview(a.reshape(-1).view(np.uint8)))
+        f.write(a.reshape(-1).view(np.uint8).data)
 
 
 def read(path: Path) -> tuple[dict[str, Value], dict[str, str]]:
@@ -200,7 +200,7 @@ def _elements(f: BinaryIO, type_: TensorType, place: str) -> Value:
     buffer = allocate(type_)
     if type_.nbytes:
         room = to_numpy(buffer, writable=True).reshape(-1).view(np.uint8)
-        if f.readinto(memoryview(room)) != type_.nbytes:  # type: ignore[attr-defined]
+        if f.readinto(room.data) != type_.nbytes:  # type: ignore[attr-defined]
             raise _damaged(place, f"{type_.nbytes:,} more bytes", "the end of the file")
         if type_.dtype is bool_ and room.max(initial=0) > 1:
             raise _damaged(place, "bools of 0 and 1", "other bytes")

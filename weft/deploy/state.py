@@ -1,8 +1,8 @@
 """Saving and loading state: nested dicts and lists of tensors and plain values in one safetensors
 file.
 
-A flat dict of tensors is a plain safetensors file. Anything else keeps its shape in the metadata, as
-JSON in which a tensor is its name: other programs still find every tensor.
+A flat dict of tensors is a plain safetensors file. Anything else keeps its shape in the metadata,
+as JSON in which a tensor is its name: other programs still find every tensor.
 """
 
 from __future__ import annotations

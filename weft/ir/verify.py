@@ -84,7 +84,8 @@ class _Verifier:
     def pick(self, n: Node) -> None:
         types = self.several.get(n.inputs[0]) if len(n.inputs) == 1 else None
         if types is None or not n.is_pick:
-            raise self.error(n, "a pick of an op with several results", _said(n))
+            got = ", ".join(i.op.name for i in n.inputs)
+            raise self.error(n, "a pick of an op with several results", f"one of {got}")
         position, type_ = n.attr("position"), n.type
         if position >= len(types):
             raise self.error(n, f"a position below {len(types)}", str(position))
@@ -131,10 +132,6 @@ def _neighbourhood(f: Function, n: Node) -> Iterator[str]:
 
 def _type(t: Any) -> str:
     return type_text(t) if isinstance(t, (TensorType, type)) else repr(t)
-
-
-def _said(n: Node) -> str:
-    return f"{len(n.inputs)} operands, {', '.join(f'{k} = {attribute(v)}' for k, v in n.attrs)}"
 
 
 def _unquoted(value: Any) -> str:

@@ -13,6 +13,7 @@ from weft.errors import DTypeError, ShapeError
 from weft.ops.contraction import Contraction
 from weft.types import DType, TensorType
 from weft.types.dim import Dim
+from weft.types.size import Size, is_symbolic
 
 Kind = tuple[str, Callable[[Any], bool]]
 
@@ -21,11 +22,11 @@ MOST = 2**62
 
 
 def _is_int(x: Any) -> bool:
-    return type(x) is int
+    return type(x) is int or type(x) is Size
 
 
 def _is_ints(x: Any) -> bool:
-    return type(x) is tuple and all(type(n) is int or isinstance(n, Dim) for n in x)
+    return type(x) is tuple and all(_is_int(n) or isinstance(n, Dim) for n in x)
 
 
 def _is_pairs(x: Any) -> bool:
@@ -35,7 +36,7 @@ def _is_pairs(x: Any) -> bool:
 _BOOL: Kind = ("True or False", lambda x: type(x) is bool)
 _INT: Kind = ("an integer", _is_int)
 _INTS: Kind = ("a tuple of integers", _is_ints)
-_NUMBER: Kind = ("a number", lambda x: type(x) is float or type(x) is int)
+_NUMBER: Kind = ("a number", lambda x: type(x) in (float, int) or is_symbolic(x))
 _STRING: Kind = ("a string", lambda x: type(x) is str)
 
 KINDS: dict[str, Kind] = {
@@ -66,7 +67,7 @@ def _is_plain(x: Any) -> bool:
     return (
         all(map(_is_plain, x))
         if type(x) is tuple
-        else type(x) in (bool, int, float, str) or isinstance(x, DType)
+        else type(x) in (bool, int, float, str) or isinstance(x, DType) or is_symbolic(x)
     )
 
 

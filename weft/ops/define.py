@@ -18,6 +18,7 @@ from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
 from weft.ops import attributes
 from weft.types import TensorType
+from weft.types.size import IntNumber, Number, is_symbolic
 
 Weak = type  # the class of a Python scalar operand: float, int or bool
 Type = TensorType | Weak
@@ -137,6 +138,9 @@ class Capture(Protocol):
 
     def number(self, read: Callable[[], float]) -> Any:
         """An input for a Python number that is read at every call."""
+
+    def scalar(self, x: Number) -> Node:
+        """The input for a number that comes of arguments."""
 
     def draw(self, count: int) -> tuple[Any, Any]:
         """Key and first counter of so many random numbers."""
@@ -274,7 +278,9 @@ def register(op: Op) -> Op:
 def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """The door when no plan is known yet: lift the operands, then eager or symbolic as they say."""
     lifted = tuple(
-        x if isinstance(x, Value) or type(x) in (float, int, bool) else installed.lift(x)
+        x
+        if isinstance(x, Value) or type(x) in (float, int, bool) or is_symbolic(x)
+        else installed.lift(x)
         for x in xs
     )
     if (capturing.now is not None and capturing.now.takes(lifted)) or any(
@@ -336,11 +342,13 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     like any other.
     """
     operand_types = types_of(xs)
+    attrs = {k: _fixed(v) for k, v in attrs.items()}
     out = inferred(op, operand_types, attrs)
     call = Call(op, operand_types, attrs, out)
     types = out if isinstance(out, tuple) else (out,)
     loc = user_location()
-    inputs = tuple(as_node(x) for x in xs)
+    floats = any(isinstance(t, TensorType) and t.dtype.is_float for t in operand_types)
+    inputs = tuple(as_node(x, floats) for x in xs)
     node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
     nodes = [node]
     if isinstance(out, tuple):
@@ -353,8 +361,19 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return outs if isinstance(out, tuple) else outs[0]
 
 
-def as_node(x: Any) -> Node:
-    """The node that stands for a value in a graph: a constant where it has data."""
+def _fixed(x: Any) -> Any:
+    """An attribute of a node: sizes may be symbols, numbers that change are made plain."""
+    if type(x) is tuple:
+        return tuple([_fixed(v) for v in x])
+    return x.settled("an attribute of an op") if isinstance(x, Number) and not x.is_sized else x
+
+
+def as_node(x: Any, floats: bool = False) -> Node:
+    """The node that stands for a value in a graph: a constant where it has data, an input where
+    it is a number of the call. An integer that meets floats travels as one.
+    """
+    if isinstance(x, Number) and not x.is_sized and capturing.now is not None:
+        return capturing.now.scalar(x.as_float() if floats and type(x) is IntNumber else x)
     if not isinstance(x, Value):
         return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
     data = data_of(x)

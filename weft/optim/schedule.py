@@ -63,9 +63,7 @@ class LRScheduler:
         """Go on from where a schedule of the same kind was."""
         if not isinstance(state_dict, dict):
             place, got = f"load_state_dict of {type(self).__name__}", type(state_dict).__name__
-            raise DTypeError(
-                f"load_state_dict of {type(self).__name__}", expected="a dict", got=got
-            )
+            raise DTypeError(place, expected="a dict", got=got)
         vars(self).update({k: v for k, v in state_dict.items() if k in vars(self)})
 
 

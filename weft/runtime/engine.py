@@ -64,6 +64,10 @@ class MemoryStats:
     blocks_freed: int
 
 
+class LayoutChange(Exception):
+    """An input of a program lies in memory otherwise than planned: another plan is needed."""
+
+
 class Engine:
     """The engine over the classes whose instances it is to make. A process needs one.
 
@@ -218,6 +222,8 @@ def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ..
     if status == Status.SCALAR and plan is not None:
         dtype = DTYPES[plan.kind(detail) - 1]
         raise NumericsError(place, expected=f"a number {dtype.name} holds", got=repr(args[detail]))
+    if status == Status.LAYOUT:
+        raise LayoutChange
     if status == Status.ARGUMENT:
         got = type(args[detail]).__name__
         raise DTypeError(place, expected=f"a tensor or number as argument {detail}", got=got)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.autodiff import tape
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.autodiff.tape import Note, Pick, pull
 from weft.capture.capture import Captured
+from weft.capture.numbers import Reader, checker, reader
 from weft.capture.trace import Cell
 from weft.ir import Function
 from weft.ops.define import Call, Op, Value, installed
 from weft.ops.record import replay
 from weft.runtime.native_program import Native
+from weft.types.size import Number
 
 
 class Executable:
@@ -38,12 +40,19 @@ class Executable:
         self.results = len(captured.function.results)
         self.whole = whole
         self.op = Op(captured.function.name, _no_rule, vjp=self._vjp)
+        symbols = captured.symbols
+        live = symbols.live() if symbols is not None else []
+        self.holds = checker(symbols, live) if symbols is not None and live else None
+        self.scalars = _reader(captured, inputs.scalars)
+        self.returned = _reader(captured, [o.value for o in captured.outputs])
         outs = captured.outputs
         self.single = captured.form.kind is None and outs[0].result == 0 and not captured.writes
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether gradients are where they were when the call was captured."""
         captured = self.captured
+        if self.holds is not None and not self.holds(leaves):
+            return False
         for cell in self.cells:
             if cell.is_grad and self._grad(cell, leaves) is None:
                 return False
@@ -67,6 +76,8 @@ class Executable:
         inputs = captured.inputs
         if inputs.numbers:
             xs += [read() for read in inputs.numbers]
+        if self.scalars is not None:
+            xs += self.scalars(leaves)
         if inputs.random:
             key, offset = installed.random_state[0]()
             installed.random_state[1]((key, (offset + captured.drawn) % 2**64))
@@ -96,6 +107,9 @@ class Executable:
             else (o.value if o.argument is None else leaves[o.argument])
             for o in captured.outputs
         ]
+        if self.returned is not None:
+            numbers = iter(self.returned(leaves))
+            found = [next(numbers) if isinstance(x, Number) else x for x in found]
         return captured.form.build(found)
 
     # gradients through the call
@@ -139,6 +153,14 @@ class Executable:
         for (position, _), slope in zip(captured.slopes, slopes, strict=True):
             out[position] = slope
         return tuple(out)
+
+
+def _reader(captured: Captured, values: Sequence[Any]) -> Reader | None:
+    """What gives the numbers among `values` in a call."""
+    steps = [x.step for x in values if isinstance(x, Number)]
+    if not steps or captured.symbols is None:
+        return None
+    return reader(captured.symbols, steps)
 
 
 def _leaf(x: Value) -> Value:

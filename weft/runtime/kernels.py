@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -59,6 +60,16 @@ def _lower(spec: KernelSpec) -> str:
     """
     text: str = import_module("weft.codegen.lower").lower(spec)
     return text
+
+
+def codes(specs: Sequence[KernelSpec]) -> list[jit.Code]:
+    """The machine code of several kernels, those that are missing compiled side by side."""
+    missing = [s for s in dict.fromkeys(specs) if s not in _live]
+    if len(missing) < 2:
+        return [code(s) for s in specs]
+    with ThreadPoolExecutor(os.cpu_count() or 1, "weft-compile") as pool:
+        made = dict(zip(missing, pool.map(code, missing), strict=True))
+    return [made.get(s) or code(s) for s in specs]
 
 
 def address(spec: KernelSpec, function: str = "kernel") -> int:

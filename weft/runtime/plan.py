@@ -43,6 +43,7 @@ class Word(IntEnum):
     WORKER_SCRATCH = 14  # bytes for each thread, behind the shared ones
     STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
     THREADS = 16  # that scratch memory was planned for
+    LAYOUTS = 17  # pointer: the Layout object of every input, if this is a program; else 0
 
 
 class PhaseWord(IntEnum):
@@ -63,6 +64,7 @@ class Status(IntEnum):
     SCALAR = 4  # a Python number that its dtype cannot hold; the detail is which argument
     ARGUMENT = 5  # an argument of the wrong type; likewise
     COUNT = 6  # another number of arguments than the plan takes; the detail is the number
+    LAYOUT = 7  # an argument that lies in memory otherwise than planned; the detail is which
 
 
 class Plan:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_WORDS, Plan, Word, kind_of
@@ -20,7 +21,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
 
     `inputs` are the layouts or, for Python numbers, dtypes that it takes.
     """
-    held = [kernels.code(p.spec) for s in plan.steps for p in s.launch.phases]
+    held = kernels.codes([p.spec for s in plan.steps for p in s.launch.phases])
     phases: list[int] = []
     recipes: list[int] = []
     recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
@@ -53,17 +54,19 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     memory[Word.HEAVY] = plan.heavy
     memory[Word.STEP_WORDS] = longest
     memory[Word.THREADS] = plan.threads
-    memory.extend((*phases, *kinds, *sizes, *recipes))
+    expected = [id(x) if isinstance(x, Layout) else 0 for x in inputs]
+    memory.extend((*phases, *kinds, *sizes, *recipes, *expected))
     # extended for the last time: from here on it stays where it is
     start = memory.buffer_info()[0] + 8 * len(Word)
     memory[Word.PARAMS] = memory[Word.PHASES] = start
     memory[Word.KINDS] = start + 8 * len(phases)
     memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
     recipes_at = memory[Word.SIZES] + 8 * len(sizes)
+    memory[Word.LAYOUTS] = recipes_at + 8 * len(recipes)
     for i, offset in enumerate(recipe_of):
         if offset >= 0:
             memory[len(Word) + 4 * i + 3] = recipes_at + 8 * offset
-    return Plan((memory, (held, plan)), call, plan.outs)
+    return Plan((memory, (held, plan, tuple(inputs))), call, plan.outs)
 
 
 def _offset(spot: Spot) -> int:

@@ -105,7 +105,7 @@ def set_num_threads(n: int) -> None:
         op.plans.clear()  # work is split anew
     eager.known.clear()
     for native in list(everyone):
-        native.plans.clear()
+        native.forget()
 
 
 def machine() -> Machine:

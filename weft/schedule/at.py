@@ -10,7 +10,6 @@ worth a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from weft.buffer import Layout
@@ -20,6 +19,7 @@ from weft.schedule.extern import TASK, pieces
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
+from weft.types.record import dataclass
 
 Operand = Layout | DType  # a bare dtype: a Python scalar, passed in memory of that dtype
 

@@ -5,9 +5,9 @@ axes that lie in a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.buffer import Layout
+from weft.types.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ work evenly whatever the shapes are. Requires dense operands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.schedule.extern import fold, pieces, require_dense
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import TensorType
+from weft.types.record import dataclass
 
 #: bytes of the result that one task copies
 BLOCK = 1 << 17

@@ -7,13 +7,25 @@ changes a bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from weft.buffer import Layout
+from weft.errors import ShapeError
 from weft.ops.contraction import Contraction
-from weft.schedule.contract_blocks import Blocks, choose, up
-from weft.schedule.contract_labels import Group, Operand, Problem, resolve
+from weft.schedule.contract_blocks import Blocks, choose
+from weft.schedule.contract_classes import Part, View, classes
+from weft.schedule.contract_labels import (
+    Group,
+    Operand,
+    Problem,
+    label_sizes,
+    resolve_parts,
+    summed,
+)
+from weft.schedule.contract_params import join, piece
 from weft.schedule.contract_spec import (
+    RUNS,
     SQUARE,
     TURN,
     WIDE,
@@ -22,7 +34,7 @@ from weft.schedule.contract_spec import (
     Epilogue,
     accumulator,
 )
-from weft.schedule.launch import Launch, Phase
+from weft.schedule.launch import Launch
 from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
@@ -50,45 +62,103 @@ def plan_contract(
     The result is dense, its axes in the order of `c.out`. With an epilogue, operands are a, b and
     its extras, and there is such a result for each of its rules.
     """
-    p, out = resolve(a, b, c, epilogue.extras if epilogue else ())
-    outs = (out,)
+    sizes = label_sizes(a, b, c)
+    out = Layout.dense(TensorType([sizes[n] for n in c.out], a.type.dtype))
+    outs: tuple[Layout, ...] = (out,)
     if epilogue:
         shape = out.type.shape
         outs = tuple(Layout.dense(TensorType(shape, r.dtype)) for r in epilogue.rules)
+    extras = tuple(View(e) for e in epilogue.extras) if epilogue else ()
+    for extra in extras:
+        if extra.layout.type.shape != out.type.shape:
+            raise ShapeError(
+                "epilogue",
+                expected=f"operands of the result's shape {out.type.shape}",
+                got=str(extra.layout.type),
+                hint="broadcast them, with strides of 0",
+            )
+    whole = Part(c, View(a), View(b), View(out), extras)
     if not out.type.size:
         return Launch(outs)
-    heavy = p.batch.size * p.rows.size * p.cols.size * p.steps > HEAVY
+    nothing = any(sizes[n] == 0 for n in summed(c))
+    parts = [whole] if nothing else classes(whole, sizes)
+    ps = resolve_parts(parts)
+    heavy = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps) > HEAVY
     if not heavy:
         threads = 1
-    spec = _spec(p, vector)
+    spec, blocks = _choose(ps, _spec(ps, vector), threads)
+    if heavy and ps[0].r.windowed and accumulator(a.type.dtype) is a.type.dtype:
+        others = resolve_parts(parts, turned=True)
+        if all(p.cols.size >= spec.lanes for p in others):
+            turned = replace(_spec(others, vector), turned=True)
+            turned, other = _choose(others, turned, threads)
+            if sum(b.cycles for b in other) < sum(b.cycles for b in blocks):
+                ps, spec, blocks = others, turned, other
     if epilogue:
-        spec = replace(spec, ending=_ending(p, epilogue))
-    blocks = choose(p, spec, threads)
+        spec = replace(spec, ending=_ending(ps, spec, epilogue))
     numbers = epilogue.numbers if epilogue else ()
-    return _launch(p, replace(spec, shared=blocks.shared), blocks, threads, outs, heavy, numbers)
+    pieces = [piece(p, spec, b, threads, numbers) for p, b in zip(ps, blocks, strict=True)]
+    return join(spec, pieces, [_moves(p, outs) for p in parts], outs, heavy)
 
 
-def _spec(p: Problem, vector: int) -> ContractSpec:
-    """How the operands come to the tile, and which tile."""
-    dtype, square, wide = p.dtype, SQUARE[vector], WIDE[vector]
-    in_place = accumulator(dtype) is dtype and p.depth.flat("l") and p.depth.flat("r")
-    l_flat = in_place and not p.l.windowed and p.rows.flat("l")
-    r_flat = in_place and not p.r.windowed and p.cols.flat("r") and p.cols.strides("r")[-1] == 1
-    few = p.rows.size <= square.heights[0]
-    small = p.rows.size * p.cols.size * p.steps <= SMALL
-    r = "place" if r_flat and (few or small) else _packing(p.cols, p.depth, p.r, "r")
+def _choose(
+    ps: Sequence[Problem], spec: ContractSpec, threads: int
+) -> tuple[ContractSpec, list[Blocks]]:
+    """The cheapest blocks of all parts."""
+    blocks = [choose(p, spec, threads) for p in ps]
+    if len({b.shared for b in blocks}) > 1:
+        blocks = [choose(p, spec, threads, share=False) for p in ps]
+    return replace(spec, shared=blocks[0].shared, parts=len(ps) > 1), blocks
+
+
+def _moves(part: Part, outs: tuple[Layout, ...]) -> list[int]:
+    """How many bytes behind each operand a part of it begins."""
+    ins = (part.a, part.b, *part.extras)
+    sizes = [x.layout.type.dtype.itemsize for x in ins]
+    moves = [x.offset * size for x, size in zip(ins, sizes, strict=True)]
+    return [*moves, *(part.out.offset * o.type.dtype.itemsize for o in outs)]
+
+
+def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
+    """How the operands come to the tile, and which tile, in all parts."""
+    dtype, square, wide = ps[0].dtype, SQUARE[vector], WIDE[vector]
+    in_place = accumulator(dtype) is dtype
+    in_place = in_place and all(p.depth.flat("l") and p.depth.flat("r") for p in ps)
+    l_flat = in_place and all(not p.l.windowed and p.rows.flat("l") for p in ps)
+    r_flat = in_place and all(
+        not p.r.windowed and p.cols.flat("r") and p.cols.strides("r")[-1] == 1 for p in ps
+    )
+    few = all(p.rows.size <= square.heights[0] for p in ps)
+    small = all(p.rows.size * p.cols.size * p.steps <= SMALL for p in ps)
+    r = _common("any", (_packing(p.cols, p.depth, p.r, "r") for p in ps))
+    r = "place" if r_flat and (few or small) else r
     tile = square
-    if p.rows.size <= wide.heights[0]:
+    if all(p.rows.size <= wide.heights[0] for p in ps):
+        dense = not ps[0].r.windowed and all(p.depth.flat("r") and p.steps >= DENSE for p in ps)
         if r == "place":
             tile = wide
-        elif r == "depth" and not p.r.windowed and p.depth.flat("r") and p.steps >= DENSE:
+        elif r == "depth" and dense:
             r, tile = "turn", TURN[vector]
-    spec = ContractSpec(dtype, tile, "place", r, slab_r=p.r.copying)
-    apart, deep = (g.strides("l")[-1] * dtype.itemsize for g in (p.rows, p.depth))
-    worth = p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
-    if l_flat and not (worth and (apart % CLASH == 0 or abs(deep) >= FAR_APART)):
+    spec = ContractSpec(dtype, tile, "place", r, slab_r=_common("any", (p.r.copying for p in ps)))
+    if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec
-    return replace(spec, l=_packing(p.rows, p.depth, p.l, "l"), slab_l=p.l.copying)
+    l = _common("any", (_packing(p.rows, p.depth, p.l, "l") for p in ps))
+    if ps[0].l.windowed and accumulator(dtype) is dtype:
+        l, spec = "table", replace(spec, tile=RUNS[vector] if tile is square else tile)
+    return replace(spec, l=l, slab_l=_common("any", (p.l.copying for p in ps)))
+
+
+def _far_apart(p: Problem, spec: ContractSpec) -> bool:
+    """Whether l is better packed than read where it is."""
+    apart, deep = (g.strides("l")[-1] * p.dtype.itemsize for g in (p.rows, p.depth))
+    worth = p.rows.size > 4 and p.steps > 64 and p.cols.size > spec.panel
+    return worth and (apart % CLASH == 0 or abs(deep) >= FAR_APART)
+
+
+def _common(otherwise: str, said: Iterable[str]) -> str:
+    """What all say."""
+    first, *rest = dict.fromkeys(said)
+    return otherwise if rest else first
 
 
 def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
@@ -100,113 +170,12 @@ def _packing(lanes: Group, depth: Group, operand: Operand, side: str) -> str:
     return "depth" if deep else "any"
 
 
-def _ending(p: Problem, epilogue: Epilogue) -> Ending:
-    """How an epilogue's operands run along the columns."""
+def _ending(ps: Sequence[Problem], spec: ContractSpec, epilogue: Epilogue) -> Ending:
+    """How an epilogue's operands run along the result's vectors."""
     modes = ""
     for name in ("c", *(f"e{i}" for i in range(len(epilogue.extras)))):
-        strides = p.cols.strides(name)
-        modes += "c" if strides[-1] == 1 else "s" if any(strides) else "b"
+        strides = [(p.rows if spec.turned else p.cols).strides(name) for p in ps]
+        each = ("c" if s[-1] == 1 else "s" if any(s) else "b" for s in strides)
+        modes += _common("s", each)
     dtypes = tuple(x.type.dtype for x in epilogue.extras)
     return Ending(epilogue.rules, dtypes, modes, len(epilogue.numbers))
-
-
-def _run(p: Problem, ending: Ending) -> int:
-    """How many columns in a row are neighbours in all operands that have any."""
-    names = zip(("c", *ending.extras), ending.modes, strict=True)
-    strides = [p.cols.strides(name) for name, mode in names if mode == "c"]
-    run = p.cols.sizes[-1]
-    for i in reversed(range(len(p.cols.sizes) - 1)):
-        if any(s[i] != run for s in strides):
-            break
-        run *= p.cols.sizes[i]
-    return run
-
-
-def _launch(
-    p: Problem, spec: ContractSpec, blocks: Blocks, threads: int, outs: tuple[Layout, ...],
-    heavy: bool, numbers: tuple[int, ...],
-) -> Launch:  # fmt: skip
-    rows, cols, depth = blocks.rows, blocks.cols, blocks.depth
-    depth_blocks = max(1, -(-p.steps // depth))
-    tasks = p.batch.size * rows.blocks * cols.blocks
-    work = rows.block * cols.block * max(p.steps, 1)  # products of a task
-    shared = cols.blocks * up(cols.block, spec.panel) * p.batch.size * p.steps * spec.wide
-    item = spec.dtype.itemsize
-    values = dict.fromkeys(spec.header, 0) | {
-        "l_word": p.l.word,
-        "r_word": p.r.word,
-        "rows": p.rows.size,
-        "cols": p.cols.size,
-        "depth": p.steps,
-        "row_block": rows.block,
-        "col_block": cols.block,
-        "depth_block": depth,
-        "row_blocks": rows.blocks,
-        "col_blocks": cols.blocks,
-        "depth_blocks": depth_blocks,
-        "row_span": rows.span,
-        "col_span": cols.span,
-        "row_span_blocks": rows.span_blocks,
-        "col_span_blocks": cols.span_blocks,
-        "shared": up(shared, 64) if spec.shared else 0,
-        "l_row": p.rows.strides("l")[-1] * item,
-        "l_depth": p.depth.strides("l")[-1] * item,
-        "r_depth": p.depth.strides("r")[-1] * item,
-        "l_run": p.rows.sizes[-1],
-        "r_run": p.cols.sizes[-1],
-        "l_depth_run": p.depth.sizes[-1],
-        "r_depth_run": p.depth.sizes[-1],
-        "c_flat": int(p.rows.flat("c")),
-        "c_row": p.rows.strides("c")[-1] * item,
-        # about every millisecond; a step of depth takes its time even for a single element
-        "poll": max(1, (1 << 25) // max(work // depth_blocks, 64 * depth)),
-    }
-    if spec.ending:
-        values |= {"run": _run(p, spec.ending)} | {f"n{k}": n for k, n in enumerate(numbers)}
-    at = 0
-    for name, size in _room(p, spec, blocks).items():
-        values[name] = at
-        at = up(at + size, 64)
-    values["slice"] = at
-    tail: list[int] = []
-    for name, group in zip(("batch", "rows", "cols", "depth"), p.groups, strict=True):
-        values[f"{name}_at"] = len(values) + len(tail)
-        strides = (s for operand in spec.operands for s in group.strides(operand))
-        tail += [len(group.sizes), *group.sizes, *strides]
-    for side, operand, lanes in (("l", p.l, p.rows), ("r", p.r, p.cols)):
-        values[f"axes_{side}_at"] = len(values) + len(tail)
-        axes = operand.axes((p.batch, lanes, p.depth))
-        tail += [len(axes), *(v for x in axes for v in x)]
-    grain = max(1, min((1 << 18) // work, tasks // (4 * threads)))
-    phases = [Phase(spec, tasks, grain)]
-    if spec.shared:
-        phases.insert(0, Phase(spec, p.batch.size * cols.blocks * depth_blocks, 1, "pack"))
-    params = (*values.values(), *tail)
-    return Launch(outs, tuple(phases), params, values["shared"], heavy, worker_scratch=at)
-
-
-def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
-    """Bytes of each part of a worker's scratch memory."""
-    rows, cols, depth, lanes = blocks.rows.block, blocks.cols.block, blocks.depth, spec.lanes
-    heights, widths = spec.tile.heights, spec.tile.widths
-    # blocks of depth but the last leave a result where it cannot be finished: one for each tile
-    tiles = (rows // heights[0] + len(heights)) * (cols // spec.panel + sum(widths))
-    panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
-    room = {
-        "rows_l": 8 * (rows + lanes),
-        "rows_c": 8 * rows,
-        "cols_r": 8 * (cols + lanes),
-        "cols_c": 8 * cols,
-        "depth_l": 8 * depth,
-        "depth_r": 8 * depth,
-        "packed_l": 0 if spec.l == "place" else depth * spec.l_panel * spec.wide,
-        "packed_r": 0 if spec.shared else panels * depth * spec.panel * spec.wide,
-        "partial": (1 if depth >= p.steps else tiles) * heights[0] * spec.panel * spec.wide,
-        "slab_l": p.l.slab(p.batch, p.rows, rows, p.depth, depth) * spec.dtype.itemsize,
-        "slab_r": p.r.slab(p.batch, p.cols, cols, p.depth, depth) * spec.dtype.itemsize,
-    }
-    if spec.ending:
-        room["partial"] += spec.tile.vector  # read in whole vectors from any column on
-        for name in spec.ending.extras:
-            room |= {f"rows_{name}": 8 * rows, f"cols_{name}": 8 * cols}
-    return room

@@ -6,10 +6,10 @@ The figures were measured on one machine; only their proportions matter, and onl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from weft.schedule.contract_labels import Group, Operand, Problem
 from weft.schedule.contract_spec import ContractSpec
+from weft.types.record import dataclass
 
 #: products of one task, at most, about: some 5 ms, so that Ctrl-C is heard
 TASK = 1 << 28
@@ -30,6 +30,8 @@ SHARED = 16 << 20
 #: cycles for a vector and a step of depth: to pack columns that are neighbours, others, rows; to
 #: read columns where they are
 PACK_NEAR, PACK_APART, PACK_ROWS, READ = 2.5, 5.0, 16.0, 4.0
+#: the same, more, for columns that lie along the sum, if there are many
+PACK_FAR = 40.0
 #: the same, more, for columns that all tasks share: few of them, and so many that they are far
 SHARE_NEAR, SHARE_FAR = 2.0, 20.0
 #: cycles that a tile takes for one step of depth and a panel of columns beside its products
@@ -38,6 +40,8 @@ PANEL_COST = 1.5
 COPY = 0.15
 #: cycles of a task, of a tile beside its products, of one more phase
 TASK_COST, TILE_COST, PHASE_COST = 1500.0, 200.0, 8000.0
+#: cycles to transpose a tile and store it
+TURN_COST = 600.0
 
 
 @dataclass(frozen=True)
@@ -72,21 +76,22 @@ class Blocks:
     cols: Cut
     depth: int
     shared: bool = False
+    cycles: float = 0.0
 
 
 def up(n: int, unit: int) -> int:
     return -(-n // unit) * unit
 
 
-def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
-    """The cheapest blocks for so many threads."""
+def choose(p: Problem, spec: ContractSpec, threads: int, share: bool = True) -> Blocks:
+    """The cheapest blocks for so many threads; whether columns may be packed for all tasks."""
     rows, cols = (Cut(g.size, g.size, g.size) for g in (p.rows, p.cols))
     best = Blocks(rows, cols, _depth(p, spec, cols.block))
     little = rows.size * cols.size * p.steps <= ALONE and max(rows.size, cols.size) <= LONG
     if threads == 1 and little:
         return best
     least = float("inf")
-    packs = spec.r not in ("place", "turn")
+    packs = share and spec.r not in ("place", "turn")
     all_rows = list(_cuts(p.rows, p.l, 2))
     unit = spec.panel
     if spec.r == "place" and spec.tile.heights[0] <= 4:  # see _depth: long rows
@@ -97,7 +102,7 @@ def choose(p: Problem, spec: ContractSpec, threads: int) -> Blocks:
             for shared in (False, True)[: 1 + (packs and rows.blocks > 1)]:
                 cost = estimate.cycles(rows, shared)
                 if cost < least:
-                    best, least = Blocks(rows, cols, estimate.depth, shared), cost
+                    best, least = Blocks(rows, cols, estimate.depth, shared, cost), cost
     return best
 
 
@@ -164,6 +169,9 @@ class _Estimate:
         each = {"place": READ, "near": PACK_NEAR}.get(spec.r, PACK_APART)
         if p.r.windowed:
             each = PACK_APART
+        elif spec.r in ("depth", "any"):  # many places at a time: slow if they are far
+            size = p.batch.size * p.cols.size * self.k * spec.dtype.itemsize
+            each += PACK_FAR * min(size / NEAR_BESIDE_ROWS, 1.0) if spec.turned else 0.0
         self.pack = self.batch * self.vectors * self.k * each
         if p.r.windowed:
             copied = p.r.slab(p.batch, p.cols, cols.block, p.depth, depth)
@@ -185,7 +193,9 @@ class _Estimate:
         total += batch * tiles * self.panels * PANEL_COST * k
         total += batch * tiles * self.panels * TILE_COST * self.depth_blocks
         total += tasks * (TASK_COST + 3 * (rows.block + self.cols.block) + 2 * k)
-        if self.spec.l != "place":
+        if self.spec.turned:
+            total += batch * tiles * self.panels * TURN_COST
+        if self.spec.l not in ("place", "table"):
             total += batch * tiles * self.cols_blocks * k * PACK_ROWS
         if p.l.windowed:
             copied = p.l.slab(p.batch, p.rows, rows.block, p.depth, self.depth)
@@ -200,6 +210,9 @@ class _Estimate:
 
     def _tiles(self, rows: int) -> int:
         """How many tiles high so many rows are."""
+        run = self.p.rows.sizes[-1]
+        if self.spec.l == "table" and rows > run:
+            return rows // run * self._tiles(run) + self._tiles(rows % run)
         count = 0
         for height in self.spec.tile.heights:
             more, rows = divmod(rows, height)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.errors import DTypeError, ShapeError
 from weft.ops.contraction import Axis, Contraction, Window, labels
+from weft.schedule.contract_classes import Part, View
 from weft.schedule.contract_spec import OPERANDS
 from weft.types import DType, TensorType
 from weft.types.dtype import bool_
+from weft.types.record import dataclass
 
 #: up to so many columns the other operand is read in vectors, though that scatters the result
 NARROW = 6
@@ -127,30 +128,48 @@ class Problem:
         return self.groups[3]
 
 
-def resolve(
-    a: Layout, b: Layout, c: Contraction, extras: Sequence[Layout] = ()
-) -> tuple[Problem, Layout]:
-    """The contraction of these layouts, and the result's layout. Groups have strides in `extras`,
-    too, operands of the result's shape: "e0", "e1", ….
+def resolve(a: Layout, b: Layout, c: Contraction) -> tuple[Problem, Layout]:
+    """The contraction of these layouts, and the result's layout."""
+    sizes = label_sizes(a, b, c)
+    out = Layout.dense(TensorType([sizes[n] for n in c.out], a.type.dtype))
+    return resolve_parts([Part(c, View(a), View(b), View(out))])[0], out
+
+
+def resolve_parts(parts: Sequence[Part], turned: bool = False) -> list[Problem]:
+    """The contraction of each part. What is copied with its padding in one, is in all. If `turned`,
+    the operands play each other's parts.
     """
+    seen = [_inside_both(part) for part in parts]
+    windowed = [not all(inside) for inside in zip(*seen, strict=True)]
+    return [_problem(part, windowed, turned) for part in parts]
+
+
+def label_sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
+    """The size of every label, or an error that names the one to look at."""
     if a.type.dtype is not b.type.dtype or a.type.dtype is bool_:
         raise DTypeError(
             "contraction",
             expected="two operands of one dtype, not bool",
             got=f"{a.type.dtype.name} and {b.type.dtype.name}",
         )
-    sizes = _sizes(a, b, c)
-    out = Layout.dense(TensorType([sizes[n] for n in c.out], a.type.dtype))
-    for extra in extras:
-        if extra.type.shape != out.type.shape:
-            raise ShapeError(
-                "epilogue",
-                expected=f"operands of the result's shape {out.type.shape}",
-                got=str(extra.type),
-                hint="broadcast them, with strides of 0",
-            )
-    others = {f"e{i}": _strides(c.out, extra) for i, extra in enumerate(extras)}
-    return _problem(a, b, c, sizes, out, others), out
+    return _sizes(a, b, c)
+
+
+def summed(c: Contraction) -> list[str]:
+    """The labels that are summed over, in order."""
+    return [x for x in dict.fromkeys(labels(c.a)) if x not in c.out]
+
+
+def _inside_both(part: Part) -> list[bool]:
+    """For each operand, whether it is read at elements only."""
+    sizes = _sizes(part.a.layout, part.b.layout, part.c)
+    if any(sizes[n] == 0 for n in summed(part.c)):
+        return [True, True]
+    out = []
+    for layout, axes in ((part.a.layout, part.c.a), (part.b.layout, part.c.b)):
+        shape: Sequence[int] = layout.type.shape  # type: ignore[assignment]
+        out.append(all(_inside(x, n, sizes) for x, n in zip(axes, shape, strict=True)))
+    return out
 
 
 def _sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
@@ -176,29 +195,27 @@ def _sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
     return sizes
 
 
-def _problem(
-    a: Layout, b: Layout, c: Contraction, sizes: Mapping[str, int], out: Layout,
-    others: Mapping[str, Mapping[str, int]],
-) -> Problem:  # fmt: skip
+def _problem(part: Part, windowed: Sequence[bool], turned: bool) -> Problem:
+    c, sizes = part.c, _sizes(part.a.layout, part.b.layout, part.c)
     in_a, in_b = set(labels(c.a)), set(labels(c.b))
-    order = [x for x in dict.fromkeys(labels(c.a)) if x not in c.out]
+    order = summed(c)
     empty = any(sizes[n] == 0 for n in order)
-    operands = []
-    for word, (layout, axes) in enumerate(((a, c.a), (b, c.b))):
-        shape: Sequence[int] = layout.type.shape  # type: ignore[assignment]
-        whole = all(_inside(x, n, sizes) for x, n in zip(axes, shape, strict=True))
-        operands.append(Operand(OPERANDS + word, layout, axes, not (whole or empty)))
-    c_strides = _strides(c.out, out)
+    both = ((part.a, c.a, windowed[0]), (part.b, c.b, windowed[1]))
+    operands = [
+        Operand(OPERANDS + word, view.layout, axes, copied)
+        for word, (view, axes, copied) in enumerate(both)
+    ]
+    c_strides = _strides(c.out, part.out.layout)
     by_place = sorted((n for n in c.out if sizes[n] != 1), key=lambda n: -c_strides[n])
     m = [n for n in by_place if n not in in_b]
     n = [n for n in by_place if n not in in_a]
-    swapped = _swapped(m, n, by_place, sizes)
+    swapped = _swapped(m, n, by_place, sizes) != turned
     l, r = operands[::-1] if swapped else operands
     by = {
         "l": {} if l.windowed else _strides(l.said, l.layout),
         "r": {} if r.windowed else _strides(r.said, r.layout),
         "c": c_strides,
-        **others,
+        **{f"e{i}": _strides(c.out, x.layout) for i, x in enumerate(part.extras)},
     }
     fixed = {x for o in operands if o.windowed for x in labels(o.said)}
     batch = [x for x in by_place if x in in_a and x in in_b]
@@ -206,8 +223,8 @@ def _problem(
     rows, cols = (n, m) if swapped else (m, n)
     joined = [_join(names, sizes, by, fixed) for names in (batch, rows, cols, depth)]
     groups = (joined[0], *(g if g.names else _single(by) for g in joined[1:]))
-    steps = 0 if empty else groups[3].size
-    return Problem(a.type.dtype, l, r, groups, steps)  # type: ignore[arg-type]
+    steps = 0 if empty or part.nothing else groups[3].size
+    return Problem(part.a.layout.type.dtype, l, r, groups, steps)  # type: ignore[arg-type]
 
 
 def _swapped(m: list[str], n: list[str], by_place: list[str], sizes: Mapping[str, int]) -> bool:

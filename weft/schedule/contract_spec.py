@@ -4,11 +4,12 @@ writes them and the code that reads them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.buffer import Layout
 from weft.ops.scalar import Scalar, text, walk
 from weft.types.dtype import DType, int32
+from weft.types.record import dataclass
 
 OPERANDS = 3  # frame word of A; B, what an epilogue reads, and the results follow
 
@@ -60,12 +61,19 @@ HEADER = (
     "depth_at",
     "axes_l_at",  # params where an operand's axes stand, if it is copied: count, AXIS of each
     "axes_r_at",
+    "turned",  # where in a slice: a tile, transposed
 )
 
 #: An axis of an operand that is copied with its padding. Its coordinate is
 #: p * p_by + q * q_by - pad, where p and q are numbers of labels, counted through batch, lanes
 #: (rows or columns) and depth, or -1 for none.
 AXIS = ("size", "stride", "step", "pad", "p", "p_by", "q", "q_by")
+
+#: A part of a contraction that falls into several: how many tasks it and those before it have, for
+#: the kernel and to pack columns; where its columns are, in bytes of scratch memory; its params,
+#: and how many. Then the bytes by which its operands begin later. Before the first part stand how
+#: many there are, and how many words the longest part's frame has.
+PART = ("tasks", "packs", "shared", "at", "count")
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,8 @@ WIDE = {
     32: Tile(32, (4, 2, 1), (3, 1)),
     16: Tile(16, (2, 1), (1,)),
 }
+#: For rows in runs that a tile may not cross: those of images, often 7 times a power of two.
+RUNS = SQUARE | {64: Tile(64, (14, 7, 2, 1), (2, 1))}
 #: For few rows, where columns of r are dense along the sum.
 TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}
 
@@ -156,9 +166,10 @@ def accumulator(dtype: DType) -> DType:
 class ContractSpec:
     """A contraction kernel. `l` and `r` say how each operand comes to the tile.
 
-    "place" reads it where it is; "turn" too, if columns are dense along the sum, for few rows. The
-    others pack it, from runs of elements: "near" of neighbours along rows or columns, "even" of
-    every second along them, "depth" of neighbours along the sum, "any" one by one.
+    "place" reads it where it is; "turn" too, if columns are dense along the sum, for few rows;
+    "table" too, rows and steps lying anywhere. The others pack it, from runs of elements: "near" of
+    neighbours along rows or columns, "even" of every second along them, "depth" of neighbours along
+    the sum, "any" one by one.
     """
 
     dtype: DType
@@ -170,6 +181,8 @@ class ContractSpec:
     )
     slab_r: str = ""
     shared: bool = False  # the module has a second function, "pack", which packs r for all tasks
+    turned: bool = False  # the result's neighbours are rows of a tile, which is transposed
+    parts: bool = False  # the launch is of several contractions, on slices of the operands
     ending: Ending | None = None  # not None: results are not the sums but made of them
 
     @property
@@ -208,8 +221,13 @@ class ContractSpec:
 
     @property
     def l_panel(self) -> int:
-        """Rows that are, in whole vectors."""
+        """Rows that are, or that lie side by side in a tile once transposed, in whole vectors."""
         return -(-self.tile.heights[0] // self.lanes) * self.lanes
+
+    @property
+    def across(self) -> tuple[str, str]:
+        """The groups of labels across and along the result's vectors."""
+        return ("cols", "rows") if self.turned else ("rows", "cols")
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:

@@ -7,12 +7,11 @@ Gathering moves bytes, so kernels depend on the width of an element and not on i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.buffer import Layout
 from weft.schedule.extern import TASK, fold, pieces, require_dense, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
+from weft.types.record import dataclass
 
 #: bytes of a row that one task copies at most
 SEGMENT = 1 << 16
@@ -66,7 +65,9 @@ def plan_take(x: Layout, index: Layout, axis: int) -> Launch:
         return _elements(spec, out, outer, k, stride=0, group=1, base=n, step=1, column=0, n=n)
     rows, segment = outer * k, min(run, SEGMENT)
     segments, block = pieces(run, segment), rows_per_task(rows, run, SEGMENT)
-    phase = Phase(GatherRows(index.type.dtype), pieces(rows, block) * segments)
+    import os
+    nt = pieces(rows, block) * segments
+    phase = Phase(GatherRows(index.type.dtype), nt, grain=max(1, nt // int(os.environ.get("CH", nt))))
     return Launch((out,), (phase,), (rows, k, n, run, block, segments, segment), heavy=_heavy(out))
 
 

@@ -4,10 +4,11 @@ run-time numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from weft.buffer import Layout
+from weft.types.record import dataclass
 
 
 class KernelSpec(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.buffer import Layout
 from weft.ops.scalar import Scalar, text, walk
@@ -16,6 +16,7 @@ from weft.schedule.collapse import Nest, broadcast_strides, collapse
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.schedule.transpose import plan_transpose
 from weft.types import DType, TensorType
+from weft.types.record import dataclass
 
 #: elements a task works on, about
 TASK = 1 << 15

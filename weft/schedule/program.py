@@ -178,8 +178,6 @@ class _Planner:
             self._constant(n)
             spot = self.spots.get(n) or self._number(n)
         assert spot is not None, n.op.name
-        if spot.block is not None:
-            spot.block.death = len(self.steps)
         return spot
 
     def _number(self, n: Node) -> Spot:
@@ -199,8 +197,6 @@ class _Planner:
         """The value laid out densely, in the arena or at an output."""
         assert isinstance(spot.layout, Layout)
         type_ = spot.layout.type
-        if spot.block is not None:
-            spot.block.death = len(self.steps)
         launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
         assert launch is not None
         made = self._result(launch.outs[0]) if base is None else Spot(base, 0, launch.outs[0])
@@ -231,6 +227,9 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
+        for spot in operands:
+            if spot.block is not None:
+                spot.block.death = len(self.steps)
         bytes_ = launch.scratch + launch.worker_scratch * (
             self.machine.threads if launch.heavy else 1
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.buffer import Layout
 from weft.ops.scalar import Scalar
@@ -13,6 +13,7 @@ from weft.schedule.launch import Phase
 from weft.schedule.reduce_spec import CHUNK, CHUNK_ROWS, LANES, TOGETHER, ReduceSpec, width_limit
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
+from weft.types.record import dataclass
 
 #: elements a task works on, about
 TASK = 1 << 16

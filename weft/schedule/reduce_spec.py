@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from weft.ops.scalar import Scalar, text
 from weft.types import DType
 from weft.types.dtype import bool_, int64, uint8
+from weft.types.record import dataclass
 
 #: lanes a last axis is dealt to; 64 are four 512-bit accumulators of float32, enough to hide the
 #: latency of an addition

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from weft.buffer import Layout
 from weft.schedule.collapse import broadcast_strides, collapse
@@ -20,6 +20,7 @@ from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.schedule.reduce_spec import LANES
 from weft.schedule.rows_program import Fold as Fold, Map as Map, RowProgram as RowProgram, lift
 from weft.types import DType, TensorType
+from weft.types.record import dataclass
 
 #: longest row: above it, kept rows would leave the near caches
 LONGEST = 1 << 16

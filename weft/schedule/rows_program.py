@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 from weft.ops.scalar import Scalar, substitute, text, walk
 from weft.types import DType
+from weft.types.record import dataclass
 
 #: what a value is, from one for the whole program to one per element
 KINDS = ("one", "each", "column", "row")

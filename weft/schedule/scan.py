@@ -11,14 +11,13 @@ Requires a dense operand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.buffer import Layout
 from weft.errors import DTypeError
 from weft.schedule.extern import POLL, TASK, fold, pieces, require_dense, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import bool_, int64
+from weft.types.record import dataclass
 
 #: columns that one task carries along at most
 COLUMNS = 1024

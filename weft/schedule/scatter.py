@@ -12,7 +12,6 @@ from the end; one out of range makes the kernel return 1 with that index in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from weft.buffer import Layout
@@ -21,6 +20,7 @@ from weft.schedule.extern import POLL, TASK, fold, pieces, require_dense, rows_p
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import bool_
+from weft.types.record import dataclass
 
 #: bytes of a row below which it isn't cut: two cache lines
 NARROW = 128

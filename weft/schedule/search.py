@@ -8,14 +8,13 @@ require dense operands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.buffer import Layout
 from weft.errors import DTypeError, ShapeError
 from weft.schedule.extern import TASK, pieces, require_dense
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
+from weft.types.record import dataclass
 
 #: elements of a block of `plan_count_nonzero`
 BLOCK = 1 << 14

@@ -16,14 +16,13 @@ Requires a dense operand [.., n] with n < 2**32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.schedule.extern import pieces, require_dense, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
+from weft.types.record import dataclass
 
 #: longest row sorted by rank
 SHORT = 64

@@ -7,13 +7,13 @@ the operand to its place. Elements are moved as bytes, so kernels depend on thei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.schedule.collapse import collapse
 from weft.schedule.extern import TASK, pieces, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import TensorType
+from weft.types.record import dataclass
 
 #: bytes that one task fills
 FILL = 1 << 17

@@ -8,11 +8,11 @@ in whole vectors.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.schedule.collapse import Nest
 from weft.schedule.launch import HEAVY, Launch, Phase
+from weft.types.record import dataclass
 
 #: elements on a side of the block that is a task's unit of work
 BLOCK = 64

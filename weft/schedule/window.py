@@ -7,12 +7,12 @@ rows within a window, and of the taps within a row.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from weft.buffer import Layout
 from weft.schedule.extern import POLL, pieces, require_dense, rows_per_task
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
+from weft.types.record import dataclass
 
 Ints = tuple[int, ...]
 

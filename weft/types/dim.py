@@ -1,4 +1,4 @@
-"""Symbolic sizes."""
+"""Sizes that are known only at run time."""
 
 from __future__ import annotations
 

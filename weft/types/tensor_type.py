@@ -12,6 +12,7 @@ from weft.errors import ShapeError
 from weft.types import interning
 from weft.types.dim import Dim
 from weft.types.dtype import DType
+from weft.types.size import is_symbolic
 
 Size = int | Dim
 Shape = tuple[Size, ...]
@@ -62,10 +63,15 @@ class TensorType:
         return self.size * self.dtype.itemsize
 
     def __repr__(self) -> str:
-        return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype.short}[{', '.join(map(shown, self.shape))}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TensorType, (self.shape, self.dtype)
+
+
+def shown(n: Any) -> str:
+    """A size as text, without asking what a symbol's value is."""
+    return n.text if is_symbolic(n) else str(n)
 
 
 def _check_sizes(shape: Shape, dtype: DType) -> None:
@@ -74,6 +80,7 @@ def _check_sizes(shape: Shape, dtype: DType) -> None:
         raise ShapeError("shape", expected=f"at most {MAX_RANK} axes", got=str(len(shape)))
     if any(n < 0 for n in sizes):
         raise ShapeError("shape", expected="sizes of 0 or more", got=str(shape))
+    sizes = [n for n in sizes if not is_symbolic(n)]
     if math.prod(n for n in sizes if n) * dtype.itemsize > MAX_BYTES:
         raise ShapeError(
             "shape", expected="less than 2**62 bytes", got=f"{dtype.short}{list(shape)}"
@@ -92,9 +99,13 @@ def broadcast_shapes(*shapes: Shape, place: str = "broadcast") -> Shape:
         size: Size = 1
         for s in shapes:
             n = s[axis] if -axis <= len(s) else 1
-            if size == 1:
+            if type(n) is int and n == 1:
+                continue
+            if type(size) is int and size == 1:
                 size = n
-            elif n != 1 and n != size:
+            elif n != size and size == 1:
+                size = n
+            elif n != size and n != 1:
                 raise ShapeError(
                     place,
                     expected="shapes that broadcast together",

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from weft.data.sequences import pad_sequence as pad_sequence
 from weft.errors import DTypeError, ShapeError
 from weft.ops.elementwise import less, where
 from weft.tensor.arguments import number, value
 from weft.tensor.creation import arange
 from weft.tensor.data import tensor
-from weft.tensor.manipulation import stack
 from weft.tensor.shapes import moveaxis
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import int64
@@ -79,46 +77,3 @@ def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> Pack
     """Sequences of different lengths as one batch."""
     padded = pad_sequence(sequences)
     return PackedSequence(padded, tensor([len(s) for s in sequences], dtype=int64))
-
-
-def pad_sequence(
-    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0
-) -> Tensor:
-    """Sequences (length, …) as one batch, with `padding_value` behind those that are shorter.
-
-    >>> import weft as wf
-    >>> wf.nn.utils.rnn.pad_sequence([wf.tensor([1, 2, 3]), wf.tensor([4])], batch_first=True)
-    tensor([[1, 2, 3],
-            [4, 0, 0]])
-    """
-    arrays = [np.asarray(s) for s in sequences]
-    if not arrays or any(a.ndim < 1 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
-        raise ShapeError(
-            "pad_sequence",
-            expected="sequences that differ in their first size only",
-            got=", ".join(str(a.shape) for a in arrays[:4]) or "none",
-        )
-    if any(isinstance(s, Tensor) and s.requires_grad for s in sequences):
-        return _padded_with_gradient(sequences, batch_first, padding_value)
-    longest = max(len(a) for a in arrays)
-    shape = (len(arrays), longest) if batch_first else (longest, len(arrays))
-    dtype = np.result_type(*arrays)
-    if all(a.dtype == np.float64 for a in arrays) and all(isinstance(s, list) for s in sequences):
-        dtype = np.dtype(np.float32)  # Python floats
-    out = np.full((*shape, *arrays[0].shape[1:]), padding_value, dtype)
-    for i, a in enumerate(arrays):
-        if batch_first:
-            out[i, : len(a)] = a
-        else:
-            out[: len(a), i] = a
-    return tensor(out)
-
-
-def _padded_with_gradient(sequences: Sequence[Any], batch_first: bool, fill: float) -> Any:
-    longest = max(len(s) for s in sequences)
-    rows = []
-    for s in sequences:
-        row = tensor(np.full((longest, *s.shape[1:]), fill, s.dtype.np))
-        row[: len(s)] = s
-        rows.append(row)
-    return stack(rows, axis=0 if batch_first else 1)

@@ -287,6 +287,8 @@ entry:
   %class = load ptr, ptr @buffer_type
   %operands = getelementptr i64, ptr %frame, i64 3
   %recording = icmp ne ptr %parents, null
+  %layouts = call ptr @pointer(ptr %plan, i64 {{plan_layouts}})
+  %any_layout = icmp eq ptr %layouts, null
   br label %head
 head:
   %i = phi i64 [ 0, %entry ], [ %next, %continue ]
@@ -305,7 +307,16 @@ tensor:
 check:
   %its = call ptr @type_of(ptr %data)
   %is_buffer = icmp eq ptr %its, %class
-  br i1 %is_buffer, label %take, label %wrong
+  br i1 %is_buffer, label %lies, label %wrong
+lies:  ; a program is planned for inputs that lie in memory in one way
+  br i1 %any_layout, label %take, label %compare
+compare:
+  %layout = call ptr @slot(ptr %data, i64 {{buffer_layout}})
+  %expected = call ptr @pointer(ptr %layouts, i64 %i)
+  %as_planned = icmp eq ptr %layout, %expected
+  br i1 %as_planned, label %take, label %elsewhere
+elsewhere:
+  br label %refused
 take:
   call void @Py_IncRef(ptr %data)
   call void @set_pointer(ptr %held, i64 %i, ptr %data)
@@ -350,7 +361,8 @@ continue:
 wrong:
   br label %refused
 refused:
-  %why = phi i64 [ {{status_argument}}, %wrong ], [ %status, %number ]
+  %why = phi i64 [ {{status_argument}}, %wrong ], [ {{status_layout}}, %elsewhere ],
+    [ %status, %number ]
   call void @set_word(ptr %frame, i64 0, i64 %i)
   ret i64 %why
 done:

@@ -1,0 +1,171 @@
+"""What a capture depends on of a call, and which sizes and numbers of it are left open.
+
+`signature` is the key that programs are found by; `Policy` remembers the calls that were captured
+and says which sizes have been seen to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.autodiff.mode import recording
+from weft.capture.structure import Form
+from weft.capture.symbols import Place, Symbols
+from weft.ops.define import Value
+from weft.types import Dim, TensorType
+from weft.types.tensor_type import shown
+
+Key = tuple[Any, ...]
+
+
+def signature(leaves: Sequence[Any], form: Form) -> Key:
+    """The key of a call: structure, types, which tensors want gradients, Python values.
+
+    Of ints and floats their class: their values are guarded where they matter.
+    """
+    kinds = [
+        (x.type, x.note is not None) if isinstance(x, Value) else _kind(x) for x in leaves
+    ]
+    return (form, recording.get(), *kinds, *_repeated(leaves))
+
+
+def kind(leaves: Sequence[Any], form: Form) -> Key:
+    """The key without sizes: calls that one program of symbolic sizes may serve."""
+    kinds = [
+        (x.type.dtype, x.type.ndim, x.note is not None) if isinstance(x, Value) else _kind(x)
+        for x in leaves
+    ]
+    return (form, recording.get(), *kinds, *_repeated(leaves))
+
+
+def _kind(x: Any) -> Any:
+    if type(x) is float or type(x) is int:
+        return type(x)
+    try:
+        hash(x)
+    except TypeError:
+        return type(x), id(x)
+    return type(x), x
+
+
+def _repeated(leaves: Sequence[Any]) -> list[int]:
+    """Which tensors are the same, where some are."""
+    tensors = [id(x) for x in leaves if isinstance(x, Value)]
+    if len(set(tensors)) == len(tensors):
+        return []
+    return [tensors.index(i) for i in tensors]
+
+
+def why(old: Key, new: Key) -> str:
+    """How two signatures differ, in words; empty where they don't."""
+    if old[0] != new[0]:
+        return f"arguments of another structure: {_leaves(new[0])} instead of {_leaves(old[0])}"
+    if old[1] != new[1]:
+        return f"gradients are {'' if new[1] else 'not '}recorded"
+    names = [_argument(p) for p in old[0].paths()]
+    out = []
+    for name, a, b in zip(names, old[2:], new[2:], strict=False):
+        if a != b:
+            out.append(f"{name} was {_said(a)}, now it is {_said(b)}")
+    if not out and old != new:
+        out.append("other arguments are the same tensor")
+    return "; ".join(out)
+
+
+def _leaves(form: Form) -> str:
+    return f"{form.count} value{'s' * (form.count != 1)}"
+
+
+def _argument(path: str) -> str:
+    """`argument 0` for a path into (args, kwargs)."""
+    if path.startswith("[0]["):
+        number, _, rest = path[4:].partition("]")
+        return f"argument {number}{rest}"
+    if path.startswith("[1]["):
+        name, _, rest = path[4:].partition("]")
+        return f"argument {name.strip(chr(39))}{rest}"
+    return path
+
+
+def _said(kind: Any) -> str:
+    if isinstance(kind, type):
+        return f"a Python {kind.__name__}"
+    first, second = kind[0], kind[1]
+    if isinstance(first, TensorType):
+        sizes = ", ".join(map(shown, first.shape))
+        return f"{first.dtype.short}[{sizes}]" + " with a gradient" * bool(second)
+    if isinstance(first, type):
+        text = repr(second)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return str(kind)
+
+
+@dataclass
+class Marks:
+    """What is left open in a capture: axes by the symbol they share, and whether numbers are."""
+
+    sizes: dict[Place, int] = field(default_factory=dict)
+    numbers: bool = True
+    dims: dict[Place, Dim] = field(default_factory=dict)  # said by the user
+
+
+class Policy:
+    """Decides what is left open. `dynamic` is what the user said: None, True or False."""
+
+    def __init__(self, dynamic: bool | None) -> None:
+        self.dynamic = dynamic
+        self.shapes: dict[Key, list[tuple[tuple[int, ...], ...]]] = {}
+        self.closed: set[Key] = set()  # kinds of calls whose code can't take symbols
+
+    def marks(self, of: Key, leaves: Sequence[Any]) -> Marks:
+        """For a call of this kind that is about to be captured; remembers it."""
+        shapes = tuple(x.type.shape if isinstance(x, Value) else () for x in leaves)
+        if of in self.closed:
+            return Marks(numbers=False)
+        if self.dynamic is False:
+            return Marks()
+        places = [(i, a) for i, shape in enumerate(shapes) for a in range(len(shape))]
+        if self.dynamic:
+            return Marks({p: n for n, p in enumerate(places)})
+        seen = self.shapes.setdefault(of, [])
+        if shapes not in seen:
+            seen.append(shapes)
+            del seen[1:-_REMEMBERED]
+        columns = {(i, a): tuple([s[i][a] for s in seen]) for i, a in places}
+        numbers: dict[tuple[int, ...], int] = {}
+        open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
+        return Marks({p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()})
+
+
+#: shapes of one kind of call that are looked back on
+_REMEMBERED = 8
+
+
+def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:
+    """Symbols for a call, and what stands for its leaves: types for tensors, numbers for numbers."""
+    symbols = Symbols()
+    sizes: dict[int, Any] = {}
+    out: list[Any] = []
+    for i, x in enumerate(leaves):
+        if isinstance(x, Value):
+            own = {}
+            for a, n in enumerate(x.type.shape):
+                shared = marks.sizes.get((i, a))
+                if shared is None:
+                    continue
+                if shared not in sizes:
+                    dim = marks.dims.get((i, a))
+                    name = dim.name if dim is not None else f"n{len(sizes)}"
+                    sizes[shared] = symbols.size(name, (i, a), n, dim)
+                own[a] = sizes[shared]
+            out.append(symbols.type(i, x.type, own))
+        elif type(x) is float or type(x) is int:
+            number = symbols.argument(i, x)
+            if not marks.numbers:
+                symbols.specialise(number, "code that can't take symbols")
+            out.append(number if marks.numbers else x)
+        else:
+            out.append(x)
+    return symbols, out

@@ -1,0 +1,383 @@
+"""The numbers of one capture: which are symbols, what is computed of them, what was asked.
+
+Every answer that a symbol gave is a guard: a program may run on other sizes and numbers as long as
+all answers would be the same.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from weft.errors import CaptureError
+from weft.ir import Location, user_location
+from weft.types import Dim, TensorType, expression
+from weft.types.expression import Symbol, Table, Terms
+from weft.types.size import FloatNumber, IntNumber, Number, Size, is_symbolic
+
+Place = tuple[int, int]  # a leaf of the arguments, and an axis of it
+
+
+class Argument(NamedTuple):
+    """A number that an argument is."""
+
+    leaf: int
+
+
+class Step(NamedTuple):
+    """A number computed of others: of numbers by their places among steps, of sizes, constants."""
+
+    f: Callable[..., Any] | Argument
+    xs: tuple[Any, ...]
+    hint: Any
+    sized: bool  # depends on sizes alone
+
+
+class Ref(NamedTuple):
+    step: int
+
+
+class Constant(NamedTuple):
+    kind: type
+    said: str
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """What must be true of a call for the program to be right for it."""
+
+    text: str
+    why: str = ""
+    loc: Location | None = None
+    terms: Terms | None = None  # of a size: `terms relation 0` is `truth`
+    relation: str = "=="
+    truth: bool = True
+    asked: Step | None = None  # of numbers: f(*xs) is its hint
+
+    @property
+    def specialises(self) -> bool:
+        """Whether it pins a value rather than a relation."""
+        return bool(self.why)
+
+    def __str__(self) -> str:
+        at = f" at {self.loc}" if self.loc is not None and self.loc.file else ""
+        return f"{self.text}{at}" + (f" ({self.why})" if self.why else "")
+
+
+class Symbols:
+    """Gives sizes and numbers of a call as symbols, and keeps what becomes of them."""
+
+    def __init__(self) -> None:
+        self.table = Table()
+        self.guards: list[Guard] = []
+        self.steps: list[Step] = []
+        self.is_open = True
+        self.numbers: dict[int, Any] = {}  # by leaf
+        self.places: dict[Place, Any] = {}  # what the axes of arguments were taken for
+        self._facts: dict[Any, bool] = {}
+        self._known: dict[Any, int] = {}
+
+    # symbols
+
+    def size(self, name: str, place: Place, hint: int, bounds: Dim | None = None) -> Size:
+        """A symbol for the size of an axis of an argument."""
+        least = 0 if bounds is None else bounds.min
+        most = math.inf if bounds is None or bounds.max is None else bounds.max
+        i = self.table.number(Symbol(name, *place), (least, most))
+        symbol: Terms = (((i,), 1),)
+        if least > 0:
+            d = expression.combined(symbol, expression.constant(least), -1)
+            self._bound(f"{name} >= {least}", d)
+        if bounds is not None and bounds.max is not None:
+            d = expression.combined(expression.constant(bounds.max), symbol, -1)
+            self._bound(f"{name} <= {bounds.max}", d)
+        return Size(self, symbol, hint)
+
+    def _bound(self, text: str, terms: Terms) -> None:
+        self.guards.append(Guard(text, terms=terms, relation="<", truth=False))
+
+    def type(self, leaf: int, of: TensorType, sizes: dict[int, Any]) -> TensorType:
+        """The type of an argument, some of its sizes replaced."""
+        for axis, n in enumerate(of.shape):
+            self.places[leaf, axis] = sizes.get(axis, n)
+        return TensorType([sizes.get(a, n) for a, n in enumerate(of.shape)], of.dtype)
+
+    def argument(self, leaf: int, value: Any) -> Any:
+        """A symbol for a number among the arguments."""
+        out = self._step(Argument(leaf), (), value, False)
+        self.numbers[leaf] = out
+        return out
+
+    # what `weft.types.size.Scope` asks for
+
+    def holds(self, relation: str, terms: Terms, value: int) -> bool:
+        known = expression.value_of(terms)
+        if known is not None:
+            return known == 0 if relation == "==" else known < 0
+        terms = expression.reduced(terms)
+        if relation == "==" and terms[-1][1] < 0:
+            terms = expression.combined((), terms, -1)
+            value = -value
+        decided = self._decided(relation, terms)
+        if decided is not None:
+            return decided
+        truth = value == 0 if relation == "==" else value < 0
+        self._guard(relation, terms, truth, "")
+        return truth
+
+    def _decided(self, relation: str, terms: Terms) -> bool | None:
+        least, most = self.table.range(terms)
+        if relation == "<":
+            if most < 0 or least >= 0:
+                return most < 0
+        elif least > 0 or most < 0:
+            return False
+        elif least == most == 0:
+            return True
+        return self._facts.get((relation, terms))
+
+    def _guard(self, relation: str, terms: Terms, truth: bool, why: str) -> None:
+        self._must_be_open()
+        self._facts[relation, terms] = truth
+        text = _relation(self.table, relation, terms, truth)
+        loc = user_location()
+        self.guards.append(Guard(text, why, loc, terms, relation, truth))
+        least, most = self.table.range(terms)
+        if relation == "<":
+            bounds = (least, -1) if truth else (0, most)
+        elif truth:
+            bounds = (0, 0)
+        elif least == 0:
+            bounds = (1, most)
+        else:
+            return
+        self.table.tighten(terms, *bounds)
+
+    def specialise(self, x: Any, why: str) -> None:
+        why = why or "the plain value is needed"
+        if type(x) is Size:
+            d = expression.combined(x.terms, expression.constant(x.hint), -1)
+            if self._decided("==", d) is not True:
+                self._guard("==", d, True, why)
+            return
+        self._must_be_open()
+        key = ("is", x.step)
+        if key not in self._facts:
+            self._facts[key] = True
+            asked = Step(_is(x.hint), (Ref(x.step),), True, self.steps[x.step].sized)
+            text = f"{self.text(Ref(x.step))} == {x.hint!r}"
+            self.guards.append(Guard(text, why, user_location(), asked=asked))
+
+    def compute(self, f: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+        hint = f(*(_value(x) for x in xs))  # raises what Python raises
+        if f in (operator.truediv, operator.floordiv, operator.mod):
+            self.ask(operator.ne, (xs[1], 0))  # which is true, having come so far
+        elif f is operator.pow:
+            whole = all(isinstance(x, int) for x in xs)
+            self.ask(operator.lt, (xs[1] if whole else xs[0], 0))  # decides the kind of result
+        if type(hint) not in (int, float):
+            for x in xs:
+                if is_symbolic(x):
+                    self.specialise(x, f"{f.__name__} gives a {type(hint).__name__}")
+            return hint
+        return self._step(f, xs, hint, all(self._sized(x) for x in xs))
+
+    def ask(self, f: Callable[..., bool], xs: tuple[Any, ...]) -> bool:
+        if not any(isinstance(x, Number) or type(x) is Size for x in xs):
+            return bool(f(*xs))
+        truth = bool(f(*(_value(x) for x in xs)))
+        refs = tuple(self._operand(x) for x in xs)
+        if (f, refs) not in self._facts:
+            self._must_be_open()
+            self._facts[f, refs] = truth
+            said = _SIGNS.get(f, f.__name__)
+            parts = [self.text(r) for r in refs]
+            text = f" {said} ".join(parts) if len(parts) == 2 else f"{said}({parts[0]})"
+            asked = Step(f, refs, truth, all(self._sized(x) for x in xs))
+            text = text if truth else f"not {text}"
+            self.guards.append(Guard(text, "", user_location(), asked=asked))
+        return truth
+
+    def _must_be_open(self) -> None:
+        if not self.is_open:
+            raise CaptureError(
+                "a number of a captured call",
+                expected="to be used in the call",
+                got="a use after it",
+                hint="keep int(n) or float(x) instead",
+            )
+
+    # numbers
+
+    def _step(self, f: Any, xs: tuple[Any, ...], hint: Any, sized: bool) -> Any:
+        key = (f, tuple(self._operand(x) for x in xs))
+        at = self._known.get(key)
+        if at is None:
+            at = self._known[key] = len(self.steps)
+            self.steps.append(Step(f, key[1], hint, sized))
+        return (FloatNumber if type(hint) is float else IntNumber)(self, at, hint)
+
+    def _operand(self, x: Any) -> Any:
+        if type(x) is Size:
+            return x.terms
+        if type(x) in (FloatNumber, IntNumber):
+            if x.scope is not self:
+                x.scope._must_be_open()
+            return Ref(x.step)
+        return Constant(type(x), x.hex() if type(x) is float else repr(x), x)
+
+    def _sized(self, x: Any) -> bool:
+        return self.steps[x.step].sized if isinstance(x, Number) else True
+
+    def is_sized(self, x: Any) -> bool:
+        """Whether a number depends on sizes alone."""
+        return type(x) is Size or self._sized(x)
+
+    def describe(self, x: Any) -> str:
+        return self.text(Ref(x.step))
+
+    def text(self, ref: Any) -> str:
+        """An operand as a reader would write it."""
+        if isinstance(ref, Constant):
+            return repr(ref.value)
+        if not isinstance(ref, Ref):
+            return self.table.text(ref)
+        step = self.steps[ref.step]
+        if isinstance(step.f, Argument):
+            return f"argument {step.f.leaf}"
+        parts = [self.text(r) for r in step.xs]
+        said = _SIGNS.get(step.f, getattr(step.f, "__name__", "f"))
+        return f"({f' {said} '.join(parts)})" if len(parts) == 2 else f"{said}({', '.join(parts)})"
+
+    # afterwards
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def values(self, leaves: Sequence[Any]) -> Values:
+        """What everything comes to in a call with these arguments."""
+        return Values(self, leaves)
+
+    def live(self) -> list[Guard]:
+        """Guards that another call with the same types may break."""
+        return [g for g in self.guards if g.asked is not None and not g.asked.sized]
+
+    def failure(self, leaves: Sequence[Any], only: Sequence[Guard] | None = None) -> str | None:
+        """The first guard that does not hold for a call, in words, or None."""
+        values = self.values(leaves)
+        if only is None:
+            found = self._misplaced(leaves)
+            if found is not None:
+                return found
+        for guard in self.guards if only is None else only:
+            if not values.satisfy(guard):
+                return str(guard)
+        return None
+
+    def _misplaced(self, leaves: Sequence[Any]) -> str | None:
+        values = self.values(leaves)
+        for (leaf, axis), n in self.places.items():
+            now = leaves[leaf].type.shape[axis]
+            if now != values.of(n):
+                what = n.text if type(n) is Size else str(n)
+                return f"axis {axis} of argument {leaf} was {what}, now it is {now}"
+        return None
+
+
+class Values:
+    """The values of symbols in one call."""
+
+    def __init__(self, symbols: Symbols, leaves: Sequence[Any]) -> None:
+        self.symbols, self.leaves = symbols, leaves
+        self.atoms = symbols.table.values(lambda s: leaves[s.leaf].type.shape[s.axis])
+        self._steps: dict[int, Any] = {}
+
+    def of(self, x: Any) -> Any:
+        """The plain number; anything that is no symbol as it is."""
+        if type(x) is Size:
+            return expression.evaluated(x.terms, self.atoms)
+        return self.number(x.step) if type(x) in (FloatNumber, IntNumber) else x
+
+    def number(self, step: int) -> Any:
+        todo = [step]
+        while todo:
+            at = todo[-1]
+            if at in self._steps:
+                todo.pop()
+                continue
+            said = self.symbols.steps[at]
+            missing = [r.step for r in said.xs if isinstance(r, Ref) and r.step not in self._steps]
+            if missing:
+                todo += missing
+                continue
+            self._steps[at] = self._called(said)
+        return self._steps[step]
+
+    def _called(self, step: Step) -> Any:
+        if isinstance(step.f, Argument):
+            return self.leaves[step.f.leaf]
+        return step.f(*(self._operand(r) for r in step.xs))
+
+    def _operand(self, ref: Any) -> Any:
+        if isinstance(ref, Ref):
+            return self.number(ref.step)
+        return ref.value if isinstance(ref, Constant) else expression.evaluated(ref, self.atoms)
+
+    def satisfy(self, guard: Guard) -> bool:
+        """Whether a guard holds."""
+        if guard.terms is not None:
+            n = expression.evaluated(guard.terms, self.atoms)
+            return (n == 0 if guard.relation == "==" else n < 0) is guard.truth
+        assert guard.asked is not None
+        try:
+            return bool(self._called(guard.asked)) is guard.asked.hint
+        except (ArithmeticError, ValueError, TypeError):
+            return False  # capturing again raises what Python would
+
+
+_SIGNS: dict[Any, str] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+}
+
+
+def _value(x: Any) -> Any:
+    return x.hint if type(x) in (Size, FloatNumber, IntNumber) else x
+
+
+def _is(value: Any) -> Callable[[Any], bool]:
+    """Whether another number is this one, to the bit."""
+    if type(value) is float:
+        said = value.hex()
+        return lambda x: type(x) is float and x.hex() == said
+    return lambda x: type(x) is type(value) and x == value
+
+
+def _relation(table: Table, relation: str, terms: Terms, truth: bool) -> str:
+    """`B == 2*C` for 'B - 2*C == 0', and so on."""
+    left = tuple((m, c) for m, c in terms if c > 0 and m)
+    right = tuple((m, -c) for m, c in terms if c < 0 or not m)
+    signs = {"==": ("!=", "=="), "<": (">=", "<")}[relation]
+    sign = signs[truth]
+    if not left:  # -B + 4 < 0
+        left, right = right, left
+        right = tuple((m, -c) for m, c in terms if not m)
+        left = tuple((m, -c) for m, c in terms if m)
+        right = tuple((m, -c) for m, c in right)
+        sign = {"<": ">", ">=": "<="}.get(sign, sign)
+    return f"{table.text(left)} {sign} {table.text(right)}"

@@ -1,0 +1,152 @@
+"""The ops: `cond`, `while` and `while_grad`, whose regions say what they do.
+
+- `cond(p, *xs)`: one of two functions of `xs`, as the bool `p` says.
+- `while(*state, *captured)`: (test, body) functions of both; body gives the next state.
+- `while_grad(*state, *captured, *cotangents, *sums)`: the reverse of a loop; see
+  `weft.control.gradient`.
+
+A call always has several results, even if it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.errors import DTypeError, ShapeError
+from weft.ir import Function, Node, user_location
+from weft.ops.define import (
+    Op,
+    Value,
+    as_node,
+    capturing,
+    constant,
+    fresh,
+    installed,
+    register,
+    result,
+)
+from weft.types import TensorType
+from weft.types.dtype import bool_
+
+Regions = tuple[Function, ...]
+BOOL = TensorType((), bool_)
+
+
+class Control(Op):
+    """An op with regions: called with `regions=`, on symbols it becomes a node."""
+
+    def __call__(self, *xs: Any, **attrs: Any) -> Any:
+        regions: Regions = attrs.pop("regions")
+        if capturing.now is not None or any(isinstance(x, Value) and is_node(x) for x in xs):
+            return emit(self, xs, regions, attrs)
+        return RUN[self.name](xs, regions, **attrs)
+
+
+def is_node(x: Value) -> bool:
+    return isinstance(x.data, Node)
+
+
+def emit(op: Op, xs: Sequence[Any], regions: Regions, attrs: dict[str, Any]) -> tuple[Value, ...]:
+    """The call as a node, noted on the tape."""
+    inputs = tuple(as_node(x) for x in xs)
+    types = op.infer(*(i.type for i in inputs), regions=regions, **attrs)
+    loc = user_location()
+    node = Node(op, inputs, tuple(attrs.items()), types[0], loc, regions)  # type: ignore[index]
+    outs = tuple(
+        installed.tensor(Node(result, (node,), (("position", i), ("type", t)), t, loc))
+        for i, t in enumerate(types)  # type: ignore[arg-type]
+    )
+    NOTE[op.name](xs, regions, attrs, outs)
+    return outs
+
+
+#: how a call is noted for backward, and how it runs on real tensors, by the op's name
+NOTE: dict[str, Any] = {}
+RUN: dict[str, Any] = {}
+
+
+# types
+
+
+def _takes(place: str, f: Function, types: Sequence[Any]) -> None:
+    wanted = tuple(p.type for p in f.params)
+    if wanted != tuple(types):
+        raise ShapeError(place, expected=_said(wanted), got=_said(types))
+
+
+def _said(types: Sequence[Any]) -> str:
+    return ", ".join(t.__name__ if isinstance(t, type) else str(t) for t in types) or "nothing"
+
+
+def results_of(f: Function) -> tuple[Any, ...]:
+    return tuple(r.type for r in f.results)
+
+
+def _cond_types(*types: Any, regions: Regions) -> Any:
+    if types[0] is not BOOL:
+        raise DTypeError("cond", expected="a bool", got=_said(types[:1]))
+    yes, no = regions
+    _takes("cond", yes, types[1:])
+    _takes("cond", no, types[1:])
+    if results_of(yes) != results_of(no):
+        raise ShapeError("cond", expected=_said(results_of(yes)), got=_said(results_of(no)))
+    return results_of(yes)
+
+
+def _while_types(*types: Any, regions: Regions) -> Any:
+    test, body = regions
+    _takes("while", test, types)
+    _takes("while", body, types)
+    if results_of(test) != (BOOL,):
+        raise DTypeError("while", expected="a bool", got=_said(results_of(test)))
+    if results_of(body) != types[: len(body.results)]:
+        expected = _said(types[: len(body.results)])
+        raise ShapeError("while", expected=expected, got=_said(results_of(body)))
+    return results_of(body)
+
+
+def _no_vjp(*_: Any, **__: Any) -> Any:
+    raise AssertionError("control ops are noted as continued calls")
+
+
+cond = register(
+    Control("cond", infer=_cond_types, vjp=_no_vjp, doc="One of two functions, as a bool says.")
+)
+while_ = register(
+    Control("while", infer=_while_types, vjp=_no_vjp, doc="A function again while another is true.")
+)
+
+
+# on real tensors
+
+
+def run(f: Function, xs: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of a function, op by op."""
+    env: dict[Node, Any] = dict(zip(f.params, xs, strict=True))
+    for n in f.order:
+        if n.op is constant:
+            value = n.attr("value")
+            env[n] = value if type(value) in (float, int, bool) else fresh(value)
+        elif n.op is result:
+            env[n] = env[n.inputs[0]][n.attr("position")]
+        else:
+            attrs = dict(n.attrs) | ({"regions": n.regions} if n.regions else {})
+            env[n] = n.op(*(env[i] for i in n.inputs), **attrs)  # type: ignore[operator]
+    return tuple(env[r] for r in f.results)
+
+
+def _run_cond(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
+    return run(regions[0] if xs[0] else regions[1], xs[1:])
+
+
+def _run_while(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
+    test, body = regions
+    count = len(body.results)
+    state, captured = tuple(xs[:count]), tuple(xs[count:])
+    while run(test, (*state, *captured))[0]:
+        state = run(body, (*state, *captured))
+    return state
+
+
+RUN["cond"], RUN["while"] = _run_cond, _run_while

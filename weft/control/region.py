@@ -1,0 +1,198 @@
+"""Running a piece of a function into a graph of its own.
+
+While a region is open it is the capture under way. Nodes made meanwhile are its own; all others
+that its results lead to are captured: `close` makes them parameters. Tensors that were there before
+and are given another value, gradients likewise, are noted and get their old value back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.errors import CaptureError
+from weft.ir import Function, Node, user_location
+from weft.ops.define import (
+    Call,
+    Value,
+    capturing,
+    constant,
+    installed,
+    parameter,
+)
+
+
+class Region:
+    """A capture inside another one, or inside none."""
+
+    def __init__(self) -> None:
+        self.parent: Any = capturing.now
+        self.nodes: set[Node] = set()
+        self.own: dict[int, Any] = {}  # objects made meanwhile, held so that ids stay theirs
+        self.written: dict[int, tuple[Value, Any, Any]] = {}  # tensor, what it held, its note
+        self.grads: dict[Any, Any] = {}  # leaf -> the gradient it had
+        self.changed: dict[int, tuple[Any, Any]] = {}  # object, what it consisted of
+        self.by_hand: bool = self.parent is not None and self.parent.by_hand
+        self.inside: int = 0 if self.parent is None else self.parent.inside
+
+    @property
+    def guards(self) -> Any:
+        return getattr(self.parent, "guards", None)
+
+    # what `weft.ops.define.Capture` asks for
+
+    def takes(self, xs: tuple[Any, ...]) -> bool:
+        return self.parent is not None and bool(self.parent.takes(xs))
+
+    def read(self, x: Value) -> Node:
+        if self.parent is not None:
+            return self.parent.read(x)  # type: ignore[no-any-return]
+        return Node(constant, (), (("value", x.data), ("type", x.type)), x.type)
+
+    def write(self, x: Value) -> None:
+        if x.data not in self.nodes:
+            self.written.setdefault(id(x), (x, x.data, x.note))
+
+    def read_grad(self, leaf: Any) -> Any:
+        if leaf in self.grads or self.parent is None:
+            return leaf.grad
+        return self.parent.read_grad(leaf)
+
+    def write_grad(self, leaf: Any) -> None:
+        if leaf not in self.grads:
+            self.grads[leaf] = self.read_grad(leaf)
+
+    def number(self, read: Callable[[], float]) -> Any:
+        return read() if self.parent is None else self.parent.number(read)
+
+    def draw(self, count: int) -> tuple[Any, Any]:
+        loc = user_location()
+        raise CaptureError(
+            f"random numbers at {loc}" if loc else "random numbers",
+            expected="to be drawn however the program runs",
+            got="a branch or loop on tensors",
+            hint="draw them before it",
+        )
+
+    # objects
+
+    def change(self, x: Any, name: str | None) -> None:
+        """Told before Python changes a list, dict, set or object."""
+        if id(x) in self.own:
+            return
+        if type(x) in (list, dict, set):
+            self.changed.setdefault(id(x), (x, type(x)(x)))
+        elif isinstance(getattr(x, "__dict__", None), dict):
+            inside = x.__dict__
+            self.changed.setdefault(id(inside), (inside, dict(inside)))
+        else:
+            loc = user_location()
+            raise CaptureError(
+                f"a branch or loop on tensors at {loc}",
+                expected="objects that can be set back",
+                got=f"a change of a {type(x).__name__}",
+            )
+
+    # the block
+
+    def __enter__(self) -> Region:
+        capturing.now = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        capturing.now = self.parent
+
+    def restore(self) -> None:
+        """Give everything what it held before."""
+        for x, data, note in self.written.values():
+            x.data, x.note = data, note
+        for leaf, grad in self.grads.items():
+            leaf.grad = grad
+        for x, before in self.changed.values():
+            refill(x, before)
+
+
+def refill(x: Any, content: Any) -> None:
+    """Give a container other elements."""
+    if type(x) is list:
+        x[:] = content
+    else:
+        x.clear()
+        x.update(content)
+
+
+_note = installed.note
+
+
+def _noted(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
+    now = capturing.now
+    if isinstance(now, Region):
+        own(now, outs)
+    _note(call, xs, outs)
+
+
+installed.note = _noted
+
+
+def own(region: Region, outs: Sequence[Value]) -> None:
+    """Say that nodes are a region's."""
+    for o in outs:
+        region.nodes.add(o.data)
+        if o.data.is_pick:
+            region.nodes.add(o.data.inputs[0])
+
+
+def close(
+    name: str, pieces: Sequence[tuple[Region, Sequence[Node], Sequence[Node]]]
+) -> tuple[list[Function], list[Node]]:
+    """(region, params, results) of each piece as a closed function, and the nodes they capture.
+
+    All take the captured values behind their own params.
+    """
+    captured: dict[Node, None] = {}
+    for region, params, results in pieces:
+        inner = set(params)
+        seen: set[Node] = set()
+        stack = list(reversed(results))
+        while stack:
+            n = stack.pop()
+            if n in seen or n in inner:
+                continue
+            seen.add(n)
+            if n in region.nodes:
+                stack.extend(reversed(n.inputs))
+            elif n.op is not constant:
+                captured[n] = None
+    out = [
+        _closed(name, region, params, results, list(captured))
+        for region, params, results in pieces
+    ]
+    return out, list(captured)
+
+
+def _closed(
+    name: str,
+    region: Region,
+    params: Sequence[Node],
+    results: Sequence[Node],
+    captured: Sequence[Node],
+) -> Function:
+    env: dict[Node, Node] = {}
+    made = []
+    for i, p in enumerate((*params, *captured)):
+        loc = p.loc if p.op is parameter else None
+        new = Node(parameter, (), (("position", i), ("type", p.type)), p.type, loc)
+        env[p] = new
+        made.append(new)
+    stack = [(r, False) for r in reversed(results)]
+    while stack:
+        n, ready = stack.pop()
+        if n in env:
+            continue
+        if ready or not n.inputs:
+            inputs = tuple(env[i] for i in n.inputs)
+            env[n] = Node(n.op, inputs, n.attrs, n.type, n.loc, n.regions) if inputs else n
+        else:
+            stack.append((n, True))
+            stack.extend((i, False) for i in reversed(n.inputs))
+    return Function(name, tuple(made), tuple(env[r] for r in results))
