@@ -17,6 +17,8 @@ from typing import Any
 from weft.autodiff.mode import recording
 from weft.capture import placeholders
 from weft.capture.capture import Captured, capture
+from weft.capture.instantiate import instantiate
+from weft.capture.signature import Marks, Policy, kind, signature
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
@@ -28,12 +30,14 @@ from weft.passes.inline import inline
 from weft.passes.simplify import simplify
 from weft.passes.split import split
 from weft.passes.turn import turn
-from weft.runtime.executable import Executable
+from weft.runtime.executable import Executable, fits
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
 
 #: captures of one function, beyond which it is run eagerly
 BUDGET = 64
+#: instances of one program of symbolic sizes that are kept
+INSTANCES = 256
 
 
 def optimise(f: Function) -> Function:
@@ -59,9 +63,13 @@ def build_captured(captured: Captured) -> Executable:
 class Compiled:
     """A function that runs as native programs, one for each kind of call."""
 
-    def __init__(self, f: Callable[..., Any], fallback: bool, name: str) -> None:
+    def __init__(
+        self, f: Callable[..., Any], fallback: bool, name: str, dynamic: bool | None = None
+    ) -> None:
         self.function, self.fallback, self.name = f, fallback, name
         self.programs: dict[Any, list[Executable]] = {}
+        self.policy = Policy(dynamic)
+        self.symbolic: dict[Any, list[Instances]] = {}  # programs of open sizes, by kind of call
         self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
         self.lock = threading.RLock()
         self.captures = 0
@@ -71,7 +79,7 @@ class Compiled:
         if capturing.now is not None:
             return self.function(*args, **kwargs)  # part of what is being captured
         leaves, form = flatten((args, kwargs))
-        key = _key(leaves, form)
+        key = signature(leaves, form)
         for program in self.programs.get(key, ()):
             if program.fits(leaves):
                 return program(leaves)
@@ -92,7 +100,7 @@ class Compiled:
 
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         leaves, form = flatten((args, kwargs))
-        key = _key(leaves, form)
+        key = signature(leaves, form)
         for program in self.programs.get(key, ()):
             if program.fits(leaves):
                 return program
@@ -115,6 +123,10 @@ class Compiled:
                 if program.fits(leaves):
                     return program
             engine()
+            of = kind(leaves, form)
+            for instances in reversed(self.symbolic.get(of, ())):
+                if instances.fit(leaves):
+                    return instances.make(self.programs, key, leaves)
             try:
                 if self.captures >= BUDGET:
                     raise CaptureError(
@@ -123,7 +135,11 @@ class Compiled:
                         got="another one",
                         hint="pass values that change as tensors",
                     )
-                program = build_captured(capture(self.function, leaves, form))
+                captured = self._captured(of, leaves, form)
+                sized = captured.symbols is not None and captured.symbols.has_sizes
+                if sized:
+                    captured, symbolic = instantiate(captured, leaves), captured
+                program = build_captured(captured)
             except CaptureError as e:
                 if not self.fallback:
                     raise
@@ -131,28 +147,54 @@ class Compiled:
                 warnings.warn(f"{self.name} runs eagerly: {e}", CaptureWarning, stacklevel=3)
                 return None
             self.captures += 1
-            self.programs.setdefault(key, []).append(program)
+            if sized:
+                found = Instances(symbolic)
+                self.symbolic.setdefault(of, []).append(found)
+                found.keep(self.programs, key, program)
+            else:
+                self.programs.setdefault(key, []).append(program)
             return program
 
+    def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
+        """A capture with what the policy leaves open; closed, where the code can't take that."""
+        marks = self.policy.marks(of, leaves)
+        try:
+            return capture(self.function, leaves, form, marks=marks)
+        except Exception:
+            if not marks.opens(leaves):
+                raise
+        captured = capture(self.function, leaves, form, marks=Marks(numbers=False))
+        self.policy.closed.add(of)
+        return captured
 
-def _key(leaves: list[Any], form: Any) -> tuple[Any, ...]:
-    """What a capture depends on of a call."""
-    kinds = [_kind(x) for x in leaves]
-    tensors = [id(x) for x in leaves if isinstance(x, Value)]
-    if len(set(tensors)) != len(tensors):  # the same tensor twice
-        kinds += [tensors.index(i) for i in tensors]
-    return (form, recording.get(), *kinds)
 
+class Instances:
+    """A program of symbolic sizes, and its instances at the sizes of calls."""
 
-def _kind(x: Any) -> Any:
-    """What a capture depends on of a leaf."""
-    if isinstance(x, Value):
-        return x.type, x.note is not None
-    try:
-        hash(x)
-    except TypeError:
-        return type(x), id(x)
-    return type(x), x
+    def __init__(self, captured: Captured) -> None:
+        self.captured = captured
+        self.made: dict[Any, Executable] = {}
+
+    def fit(self, leaves: list[Any]) -> bool:
+        """Whether the program is right for a call."""
+        symbols = self.captured.symbols
+        assert symbols is not None
+        return symbols.failure(leaves) is None and fits(self.captured, leaves)
+
+    def make(self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]) -> Any:
+        """The instance for a call. Kernels take sizes, so no code is generated for it."""
+        program = build_captured(instantiate(self.captured, leaves))
+        self.keep(programs, key, program)
+        return program
+
+    def keep(self, programs: dict[Any, list[Executable]], key: Any, program: Executable) -> None:
+        """Remember an instance; beyond the limit the oldest is forgotten."""
+        if len(self.made) >= INSTANCES:
+            oldest = next(iter(self.made))
+            gone = self.made.pop(oldest)
+            programs[oldest] = [p for p in programs[oldest] if p is not gone]
+        self.made[key] = program
+        programs.setdefault(key, []).append(program)
 
 
 def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
@@ -213,4 +255,4 @@ def compile(
     if fn_or_module is None:
         return functools.partial(compile, dynamic=dynamic, fallback=fallback, fast_math=fast_math)
     name = getattr(fn_or_module, "__name__", type(fn_or_module).__name__)
-    return Compiled(fn_or_module, fallback, name)
+    return Compiled(fn_or_module, fallback, name, dynamic)

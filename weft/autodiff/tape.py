@@ -178,9 +178,11 @@ def pull(
     retain: bool = False,
     create_graph: bool = False,
     sums: dict[Any, Value] | None = None,
+    merged: dict[Any, Any] | None = None,
 ) -> dict[Any, Value]:
     """Cotangents of `wanted` notes (all leaves if None), given (note, cotangent) pairs of
-    results. `sums` are what cotangents of wanted notes have come to already.
+    results. `sums` are what cotangents of wanted notes have come to already; `merged` says which
+    wanted notes are one with others.
     """
     stops = frozenset(wanted or ())
     needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
@@ -189,6 +191,8 @@ def pull(
     found: dict[Any, Value] = dict(sums or {})
 
     def arrive(target: Any, g: Value) -> None:
+        if merged is not None:
+            target = merged.get(target, target)
         if target in stops or (needed is None and target.__class__ is Leaf):
             found[target] = found[target] + g if target in found else g
             return

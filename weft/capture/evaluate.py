@@ -46,7 +46,7 @@ def _call(n: Node, xs: list[Any], sizes: Sizes) -> Any:
 def _bound(x: Any, sizes: Sizes) -> Any:
     """An attribute with the sizes that arguments turned out to have."""
     if isinstance(x, Dim):
-        return sizes[x.name]
+        return x.at(sizes)
     if type(x) is tuple:
         return tuple(_bound(v, sizes) for v in x)
     return TensorType(_bound(x.shape, sizes), x.dtype) if isinstance(x, TensorType) else x
@@ -65,14 +65,28 @@ def _argument(f: Function, p: Node, i: int, x: Any, sizes: Sizes) -> Any:
     if x.type.dtype is not type_.dtype or len(shape) != len(wanted):
         raise GuardError(place, expected=str(type_), got=_said(x))
     for n, w in zip(shape, wanted, strict=True):
-        if isinstance(w, Dim):
+        if type(w) is Dim:
             if not w.min <= n <= (n if w.max is None else w.max):
                 raise GuardError(place, expected=f"{w} within its bounds", got=_said(x))
             w = sizes.setdefault(w.name, n)
+        elif isinstance(w, Dim):
+            w = _computed(f, w, sizes)
         if n != w:
             known = ", ".join(f"{k} = {v}" for k, v in sizes.items())
             raise GuardError(place, expected=str(type_), got=_said(x), hint=known)
     return x
+
+
+def _computed(f: Function, d: Dim, sizes: Sizes) -> int:
+    """A size that is computed of others, which earlier arguments have."""
+    unknown = [n.name for n in d.named() if n.name not in sizes]
+    if unknown:
+        raise GuardError(
+            f.name,
+            expected=f"{', '.join(unknown)} as the size of an argument",
+            got=f"only {d}",
+        )
+    return d.at(sizes)
 
 
 def _said(x: Any) -> str:

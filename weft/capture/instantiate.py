@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.buffer import Buffer
-from weft.capture.symbols import Symbols, Values
+from weft.capture.capture import Captured
+from weft.capture.symbols import Values
 from weft.ir import Function, Node
 from weft.types import TensorType
 from weft.types.size import Number, is_symbolic
@@ -69,16 +70,16 @@ class _Filled:
         return Function(f.name, tuple(params), tuple(results))
 
 
-def instantiate(captured: Any, symbols: Symbols, leaves: Sequence[Any]) -> Any:
+def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
     """A captured call whose program is for the sizes of these arguments."""
+    symbols = captured.symbols
+    assert symbols is not None
     filled = _Filled(symbols.values(leaves))
     f = captured.function
     slopes = [g for _, g in captured.slopes]
     whole = filled.function(
         Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes))
     )
-    for p in captured.seeds:
-        filled.node(p)
     params, results = len(f.params), len(f.results)
     return dataclasses.replace(
         captured,

@@ -110,6 +110,10 @@ class Marks:
     numbers: bool = True
     dims: dict[Place, Dim] = field(default_factory=dict)  # said by the user
 
+    def opens(self, leaves: Sequence[Any]) -> bool:
+        """Whether anything of a call is a symbol."""
+        return bool(self.sizes) or (self.numbers and any(type(x) in (float, int) for x in leaves))
+
 
 class Policy:
     """Decides what is left open. `dynamic` is what the user said: None, True or False."""

@@ -255,6 +255,11 @@ class Symbols:
 
     # afterwards
 
+    @property
+    def has_sizes(self) -> bool:
+        """Whether some size is left open."""
+        return bool(self.table.atoms)
+
     def close(self) -> None:
         self.is_open = False
 

@@ -18,11 +18,12 @@ from weft.codegen.contract_pack import (
     masked,
     masked_load,
     masked_store,
+    shuffle,
     turn,
 )
 from weft.codegen.text import Text, Value, i64
 from weft.ops.scalar import Scalar
-from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending
+from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending, accumulator
 from weft.types.dtype import DType, bool_
 
 
@@ -65,16 +66,20 @@ def pitch(spec: ContractSpec) -> int:
 
 
 def turn_function(spec: ContractSpec) -> Text:
-    """turn(frame, slice, tile): the tile transposed, in scratch memory, and where."""
+    """turn(frame, slice, tile): the tile transposed, in scratch memory, and where. A few rows of a
+    vector of columns at a time, as many as make 128 bits.
+    """
     t = function("turn", "ptr", frame="ptr", slice="ptr", tile="ptr")
-    p, f, n = Packing(spec), Frame(t, spec), spec.lanes
-    out = f.part("turned")
-    with t.loop(0, spec.l_panel, n) as i, t.loop(0, spec.panel, n) as j:
+    p, f, some = Packing(spec), Frame(t, spec), Packing(spec).inner
+    out, piece = f.part("turned"), verbs.register(accumulator(spec.dtype), some)
+    with t.loop(0, spec.l_panel, some) as i, t.loop(0, spec.panel, spec.lanes) as j:
         from_ = t.at(arg("tile", "ptr"), p.one, t.add(t.mul(i, spec.panel), j))
-        lines = [t.load(p.many, t.at(from_, p.one, k * spec.panel), p.wide) for k in range(n)]
+        lines = [t.load(p.many, t.at(from_, p.one, k * spec.panel), p.wide) for k in range(some)]
         to = t.at(out, p.one, t.add(t.mul(j, spec.l_panel), i))
         for k, x in enumerate(turn(t, lines)):
-            t.store(x, t.at(to, p.one, k * spec.l_panel), p.wide)
+            for lane in range(0, spec.lanes, some):
+                few = x if some == spec.lanes else shuffle(t, x, x, range(lane, lane + some))
+                t.store(Value(piece, few.name), t.at(to, p.one, (lane + k) * spec.l_panel), p.wide)
     t.emit(f"ret {out}")
     return t
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.control.region import Region, own
 from weft.errors import DTypeError, ShapeError
 from weft.ir import Function, Node, user_location
 from weft.ops.define import (
@@ -39,7 +40,7 @@ class Control(Op):
     def __call__(self, *xs: Any, **attrs: Any) -> Any:
         regions: Regions = attrs.pop("regions")
         if capturing.now is not None or any(isinstance(x, Value) and is_node(x) for x in xs):
-            return emit(self, xs, regions, attrs)
+            return AGAIN[self.name](xs, regions, **attrs)
         return RUN[self.name](xs, regions, **attrs)
 
 
@@ -48,7 +49,7 @@ def is_node(x: Value) -> bool:
 
 
 def emit(op: Op, xs: Sequence[Any], regions: Regions, attrs: dict[str, Any]) -> tuple[Value, ...]:
-    """The call as a node, noted on the tape."""
+    """The call as a node; the tape is not told."""
     inputs = tuple(as_node(x) for x in xs)
     types = op.infer(*(i.type for i in inputs), regions=regions, **attrs)
     loc = user_location()
@@ -57,13 +58,14 @@ def emit(op: Op, xs: Sequence[Any], regions: Regions, attrs: dict[str, Any]) -> 
         installed.tensor(Node(result, (node,), (("position", i), ("type", t)), t, loc))
         for i, t in enumerate(types)  # type: ignore[arg-type]
     )
-    NOTE[op.name](xs, regions, attrs, outs)
+    if isinstance(capturing.now, Region):
+        own(capturing.now, outs)
     return outs
 
 
-#: how a call is noted for backward, and how it runs on real tensors, by the op's name
-NOTE: dict[str, Any] = {}
+#: how a call runs on real tensors, and again on symbols, by the op's name
 RUN: dict[str, Any] = {}
+AGAIN: dict[str, Any] = {}
 
 
 # types
@@ -106,15 +108,22 @@ def _while_types(*types: Any, regions: Regions) -> Any:
     return results_of(body)
 
 
-def _no_vjp(*_: Any, **__: Any) -> Any:
-    raise AssertionError("control ops are noted as continued calls")
-
-
 cond = register(
-    Control("cond", infer=_cond_types, vjp=_no_vjp, doc="One of two functions, as a bool says.")
+    Control("cond", infer=_cond_types, doc="One of two functions, as a bool says.")
 )
 while_ = register(
-    Control("while", infer=_while_types, vjp=_no_vjp, doc="A function again while another is true.")
+    Control("while", infer=_while_types, doc="A function again while another is true.")
+)
+
+
+def _while_grad_types(
+    *types: Any, regions: Regions, state: int, slopes: int, inner: tuple[int, ...]
+) -> Any:
+    return results_of(regions[3])
+
+
+while_grad = register(
+    Control("while_grad", infer=_while_grad_types, doc="The reverse of a loop.")
 )
 
 
@@ -149,4 +158,25 @@ def _run_while(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
     return state
 
 
-RUN["cond"], RUN["while"] = _run_cond, _run_while
+def _run_while_grad(
+    xs: Sequence[Any], regions: Regions, state: int, slopes: int, inner: tuple[int, ...]
+) -> tuple[Any, ...]:
+    test, body, step, last, none = regions
+    start, count = tuple(xs[:state]), len(last.results)
+    gs, sums = list(xs[state : state + slopes]), list(xs[state + slopes : state + slopes + count])
+    captured = tuple(xs[state + slopes + count :])
+    now, states = start, []
+    while run(test, (*now, *captured))[0]:
+        states.append(now)
+        now = run(body, (*now, *captured))
+    if not states:
+        return run(none, (*gs, *sums))
+    for past in reversed(states[1:]):
+        out = run(step, (*past, *gs, *(sums[i] for i in inner), *captured))
+        gs = list(out[:slopes])
+        for i, total in zip(inner, out[slopes:], strict=True):
+            sums[i] = total
+    return run(last, (*start, *gs, *sums, *captured))
+
+
+RUN.update({"cond": _run_cond, "while": _run_while, "while_grad": _run_while_grad})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.tape import next_serial
 from weft.errors import CaptureError
 from weft.ir import Function, Node, user_location
 from weft.ops.define import (
@@ -32,6 +33,9 @@ class Region:
         self.written: dict[int, tuple[Value, Any, Any]] = {}  # tensor, what it held, its note
         self.grads: dict[Any, Any] = {}  # leaf -> the gradient it had
         self.changed: dict[int, tuple[Any, Any]] = {}  # object, what it consisted of
+        self.types: dict[Any, Any] = {}  # of values with notes that were read, by note
+        self.leaves: set[Any] = set()  # notes of its own parameters
+        self.since = next_serial[0]()  # notes made before are another's
         self.by_hand: bool = self.parent is not None and self.parent.by_hand
         self.inside: int = 0 if self.parent is None else self.parent.inside
 
@@ -54,12 +58,12 @@ class Region:
             self.written.setdefault(id(x), (x, x.data, x.note))
 
     def read_grad(self, leaf: Any) -> Any:
-        if leaf in self.grads or self.parent is None:
+        if leaf in self.grads or leaf in self.leaves or self.parent is None:
             return leaf.grad
         return self.parent.read_grad(leaf)
 
     def write_grad(self, leaf: Any) -> None:
-        if leaf not in self.grads:
+        if leaf not in self.grads and leaf not in self.leaves:
             self.grads[leaf] = self.read_grad(leaf)
 
     def number(self, read: Callable[[], float]) -> Any:
@@ -101,6 +105,12 @@ class Region:
 
     def __exit__(self, *_: object) -> None:
         capturing.now = self.parent
+        if isinstance(self.parent, Region):
+            self.parent.types.update(self.types)
+
+    def parameter(self, type_: Any) -> Value:
+        """A value that the piece is run on."""
+        return installed.tensor(Node(parameter, (), (("position", 0), ("type", type_)), type_))
 
     def restore(self) -> None:
         """Give everything what it held before."""
@@ -128,6 +138,9 @@ def _noted(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
     now = capturing.now
     if isinstance(now, Region):
         own(now, outs)
+        for x in xs:
+            if isinstance(x, Value) and x.note is not None:
+                now.types[x.note] = x.type
     _note(call, xs, outs)
 
 
@@ -143,14 +156,14 @@ def own(region: Region, outs: Sequence[Value]) -> None:
 
 
 def close(
-    name: str, pieces: Sequence[tuple[Region, Sequence[Node], Sequence[Node]]]
+    name: str, pieces: Sequence[tuple[set[Node], Sequence[Node], Sequence[Node]]]
 ) -> tuple[list[Function], list[Node]]:
-    """(region, params, results) of each piece as a closed function, and the nodes they capture.
+    """(nodes, params, results) of each piece as a closed function, and what they capture.
 
     All take the captured values behind their own params.
     """
     captured: dict[Node, None] = {}
-    for region, params, results in pieces:
+    for nodes, params, results in pieces:
         inner = set(params)
         seen: set[Node] = set()
         stack = list(reversed(results))
@@ -159,20 +172,16 @@ def close(
             if n in seen or n in inner:
                 continue
             seen.add(n)
-            if n in region.nodes:
+            if n in nodes:
                 stack.extend(reversed(n.inputs))
             elif n.op is not constant:
                 captured[n] = None
-    out = [
-        _closed(name, region, params, results, list(captured))
-        for region, params, results in pieces
-    ]
+    out = [_closed(name, params, results, list(captured)) for _, params, results in pieces]
     return out, list(captured)
 
 
 def _closed(
     name: str,
-    region: Region,
     params: Sequence[Node],
     results: Sequence[Node],
     captured: Sequence[Node],

@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     |(?P<number>-?(?:inf\b|nan(?::0x[0-9a-f]{{1,16}})?\b|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))
     |(?P<word>[^\W\d]\w*(?:\.\w+)*)
     |(?P<string>{_STRING})
-    |(?P<mark>->|[()\[\]{{}},:=@<>])""",
+    |(?P<mark>->|//|[()\[\]{{}},:=@<>*+-])""",
     re.VERBOSE,
 )
 _LONGEST_NUMBER = 400

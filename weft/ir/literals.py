@@ -15,7 +15,9 @@ from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
 from weft.ir.language import WEAK, WORDS, is_free, is_word
 from weft.ir.node import elements, same_value
+from weft.ir.sizes import canonical
 from weft.types import Dim, DType, TensorType
+from weft.types.size import Size, is_symbolic
 
 #: elements of a constant that are written where it stands; those of larger ones come last
 INLINE = 16
@@ -40,15 +42,20 @@ def number(x: float) -> str:
     return repr(x)
 
 
-def dim(d: Dim) -> str:
-    return d.name if is_free(d.name) else f"dim({quoted(d.name)})"
+def size(n: Any) -> str:
+    """A size: a number, a name, or what is computed of them."""
+    n = canonical(n)
+    return n.said(_name) if isinstance(n, Dim) else str(n)
+
+
+def _name(name: str) -> str:
+    return name if is_free(name) else f"dim({quoted(name)})"
 
 
 def type_text(t: Any) -> str:
     """`f32[B, 784]`, or `float` for a Python number."""
     if isinstance(t, TensorType):
-        sizes = ", ".join(dim(n) if isinstance(n, Dim) else str(n) for n in t.shape)
-        return f"{t.dtype.short}[{sizes}]"
+        return f"{t.dtype.short}[{', '.join(map(size, t.shape))}]"
     return t.__name__ if t in WEAK.values() else opaque(t)
 
 
@@ -66,8 +73,8 @@ def attribute(x: Any) -> str:
         return x.short
     if isinstance(x, TensorType):
         return type_text(x)
-    if isinstance(x, Dim):
-        return dim(x)
+    if isinstance(x, Dim) or type(x) is Size:
+        return size(x)
     if isinstance(x, type) and x in WEAK.values():
         return f"python.{x.__name__}"
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
@@ -86,7 +93,7 @@ def _fields(x: Any) -> list[str]:
 
 def opaque(x: Any) -> str:
     """Something that has no text: shown, but not read again."""
-    return f"<{quoted(repr(x))}>"
+    return f"<{quoted(x.text if is_symbolic(x) else repr(x))}>"
 
 
 class Data:

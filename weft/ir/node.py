@@ -14,6 +14,7 @@ from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
 from weft.errors import ProgramError
 from weft.ir.location import Location
+from weft.ir.sizes import canonical, same_type
 from weft.types import TensorType
 
 MOST_RESULTS = 1 << 16
@@ -167,14 +168,14 @@ def _numbered(f: Function) -> dict[Node, tuple[int, ...]]:
 
 
 def _same_pick(a: Node, b: Node) -> bool:
-    return a.op is b.op and a.type is b.type and a.name == b.name
+    return a.op is b.op and same_type(a.type, b.type) and a.name == b.name
 
 
 def _same_node(a: Node, b: Node, several: bool = False) -> bool:
     """Equal but for operands; the node behind several results has no name of its own."""
     return (
         a.op is b.op
-        and a.type is b.type
+        and same_type(a.type, b.type)
         and len(a.attrs) == len(b.attrs)
         and all(
             m == n and same_value(v, w) for (m, v), (n, w) in zip(a.attrs, b.attrs, strict=True)
@@ -191,8 +192,11 @@ def _unnamed(loc: Location | None) -> tuple[Any, ...]:
 
 def same_value(a: Any, b: Any) -> bool:
     """Attributes that are equal to the bit: 0.0 and -0.0 differ, 1 and True differ, NaN is NaN."""
+    a, b = canonical(a), canonical(b)
     if type(a) is not type(b):
         return False
+    if isinstance(a, TensorType):
+        return same_type(a, b)
     if isinstance(a, float):
         return struct.pack("d", a) == struct.pack("d", b)
     if isinstance(a, tuple):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from weft.ir.language import WEAK, is_value_name
 from weft.ir.literals import Data, attribute, quoted, type_text, word
 from weft.ir.location import Location
 from weft.ir.node import Function, Module, Node
-from weft.types import Dim, TensorType
+from weft.ir.sizes import named_in
+from weft.types import Dim
 
 
 def to_text(program: Function | Module) -> str:
@@ -162,7 +162,7 @@ def _place(loc: Location | None) -> str:
 
 def _dims(functions: tuple[Function, ...]) -> list[str]:
     """The lines that declare them; one without bounds is declared by the types of parameters."""
-    shown = {d for p in functions[0].params for d in _mentioned(p.type) if d == Dim(d.name)}
+    shown = {d for p in functions[0].params for d in named_in(p.type) if d == Dim(d.name)}
     found = {d.name: d for f in functions for d in dims_of(f) if d not in shown}
     return [f"dim {word(name)}{_bounds(d)}" for name, d in sorted(found.items())]
 
@@ -176,24 +176,8 @@ def _bounds(d: Dim) -> str:
 def dims_of(f: Function) -> Iterator[Dim]:
     """Every symbolic size that a function mentions."""
     for n in (*f.params, *f.order):
-        yield from _mentioned(n.type)
+        yield from named_in(n.type)
         for _, value in n.attrs:
-            yield from _mentioned(value)
+            yield from named_in(value)
         for region in n.regions:
             yield from dims_of(region)
-
-
-def _mentioned(x: Any) -> Iterator[Dim]:
-    if isinstance(x, Dim):
-        yield x
-        return
-    parts: Iterable[Any] = ()
-    if isinstance(x, TensorType):
-        parts = x.shape
-    elif isinstance(x, tuple):
-        parts = x
-    elif is_dataclass(x) and not isinstance(x, type):
-        parts = (getattr(x, field.name) for field in fields(x))
-    for part in parts:
-        if not isinstance(part, (int, str)):
-            yield from _mentioned(part)

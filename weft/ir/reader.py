@@ -118,16 +118,53 @@ class Reader:
         while not self.accept("mark", "]"):
             if sizes:
                 self.expect("mark", ",")
-            sizes.append(self.integer() if self.here.kind == "number" else self.size())
+            sizes.append(self.size())
         try:
             return TensorType(sizes, dtype)
         except WeftError as e:
             raise self.error(e.expected, e.got, at) from e
 
-    def size(self) -> Dim:
-        """A symbolic size; one that is said first is declared by that."""
-        token = self.expect("word")
-        name = token.text
+    def size(self) -> int | Dim:
+        """`B`, `4*B + 1` or `(B + 1)//2`; a name that is said first is declared by that."""
+        with self.nested():
+            return self.computed(self.factor())
+
+    def computed(self, first: int | Dim) -> int | Dim:
+        """What follows a first factor, added and multiplied."""
+        out = self.product(first)
+        while self.here.text in ("+", "-") or self.here.text.startswith("-"):
+            at = self.here
+            if at.kind == "number":
+                out = out + self.integer(least=None)
+            elif self.next().text == "-":
+                out = out - self.product(self.factor())
+            else:
+                out = out + self.product(self.factor())
+        return out
+
+    def product(self, out: int | Dim) -> int | Dim:
+        while self.here.text in ("*", "//"):
+            sign = self.next()
+            by = self.factor()
+            if sign.text == "*":
+                out = out * by
+            elif by == 0:
+                raise self.error("a divisor that is not 0", at=sign)
+            else:
+                out = out // by
+        return out
+
+    def factor(self) -> int | Dim:
+        if self.here.kind == "number":
+            return self.integer(least=None)
+        if self.accept("mark", "("):
+            inner = self.size()
+            self.expect("mark", ")")
+            return inner
+        token = self.here
+        if token.kind != "word":
+            raise self.error("a size: a number, a name, or a sum of such")
+        name = self.next().text
         if name == "dim" and self.accept("mark", "("):
             name = self.source.string(self.expect("string"))
             self.expect("mark", ")")
@@ -164,7 +201,8 @@ class Reader:
     def attribute(self) -> Any:
         token = self.here
         if token.kind == "number":
-            return self.source.number(self.next())
+            x = self.source.number(self.next())
+            return self.computed(x) if type(x) is int and self._computes() else x
         if token.kind == "string":
             return self.source.string(self.next())
         if token.kind == "mark" and token.text == "(":
@@ -175,18 +213,25 @@ class Reader:
         hint = "this value was printed, but it has no text form" if token.text == "<" else ""
         raise self.error("a value: a number, a string, a dtype, a tuple", hint=hint)
 
-    def sequence(self) -> tuple[Any, ...]:
+    def sequence(self) -> Any:
+        """A tuple; or a size that begins with parentheses."""
         out: list[Any] = []
         with self.nested():
             self.expect("mark", "(")
             while not self.accept("mark", ")"):
                 out.append(self.attribute())
                 if not self.accept("mark", ","):
-                    if len(out) == 1:
-                        raise self.error(",", hint="a tuple of one is (x,)")
-                    self.expect("mark", ")")
-                    break
+                    close = self.expect("mark", ")")
+                    if len(out) > 1:
+                        break
+                    if self._computes() and isinstance(out[0], (int, Dim)):
+                        return self.computed(out[0])
+                    raise self.error(",", at=close, hint="a tuple of one is (x,)")
         return tuple(out)
+
+    def _computes(self) -> bool:
+        """Whether an operator of sizes stands here."""
+        return self.here.kind == "mark" and self.here.text in ("*", "//", "+", "-")
 
     def word(self, token: Token) -> Any:
         """true, false, none, a dtype, a type, a symbolic size or a record."""
@@ -206,7 +251,7 @@ class Reader:
         if name in self.records and bracket == "(":
             return self.record(self.records[name], token)
         if name in self.dims:
-            return self.dims[name]
+            return self.computed(self.dims[name])
         known = [*WORDS, *DTYPE_OF, *self.records, *self.dims]
         raise self.error("a value", at=token, hint=did_you_mean(name, known))
 

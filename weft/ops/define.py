@@ -17,8 +17,9 @@ from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
 from weft.ops import attributes
+from weft.ops.operand import is_live, number_node, strong
 from weft.types import TensorType
-from weft.types.size import IntNumber, Number, is_symbolic
+from weft.types.size import Number, is_symbolic, plain
 
 Weak = type  # the class of a Python scalar operand: float, int or bool
 Type = TensorType | Weak
@@ -344,11 +345,19 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     operand_types = types_of(xs)
     attrs = {k: _fixed(v) for k, v in attrs.items()}
     out = inferred(op, operand_types, attrs)
+    capture = capturing.now
+    live = capture is not None and any(map(is_live, xs))
+    if live and op.name != "full" and inferred(op, strong(operand_types, xs), attrs) != out:
+        xs, live = tuple(map(plain, xs)), False  # its weakness matters
     call = Call(op, operand_types, attrs, out)
     types = out if isinstance(out, tuple) else (out,)
     loc = user_location()
-    floats = any(isinstance(t, TensorType) and t.dtype.is_float for t in operand_types)
-    inputs = tuple(as_node(x, floats) for x in xs)
+    inputs = tuple(
+        number_node(op.name, OPS["full"], x, operand_types, capture.scalar)  # type: ignore[union-attr]
+        if live and is_live(x)
+        else as_node(x)
+        for x in xs
+    )
     node = Node(op, inputs, tuple(attrs.items()), types[0], loc)
     nodes = [node]
     if isinstance(out, tuple):
@@ -365,15 +374,11 @@ def _fixed(x: Any) -> Any:
     """An attribute of a node: sizes may be symbols, numbers that change are made plain."""
     if type(x) is tuple:
         return tuple([_fixed(v) for v in x])
-    return x.settled("an attribute of an op") if isinstance(x, Number) and not x.is_sized else x
+    return x.settled("an attribute of an op") if is_live(x) else x
 
 
-def as_node(x: Any, floats: bool = False) -> Node:
-    """The node that stands for a value in a graph: a constant where it has data, an input where
-    it is a number of the call. An integer that meets floats travels as one.
-    """
-    if isinstance(x, Number) and not x.is_sized and capturing.now is not None:
-        return capturing.now.scalar(x.as_float() if floats and type(x) is IntNumber else x)
+def as_node(x: Any) -> Node:
+    """The node that stands for a value in a graph: a constant where it has data."""
     if not isinstance(x, Value):
         return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
     data = data_of(x)

@@ -279,7 +279,8 @@ unslice: Op = register(
 def _spread_axes(have: Shape, want: Shape) -> tuple[int, ...]:
     """The axes along which `want` was repeated to give `have`."""
     lead = len(have) - len(want)
-    return (*range(lead), *(k + lead for k, n in enumerate(want) if n == 1 != have[k + lead]))
+    pairs = enumerate(zip(want, have[lead:], strict=True), lead)
+    return (*range(lead), *(k for k, (n, m) in pairs if n != m and n == 1))
 
 
 def _like(g: Value, x: Value) -> Value:

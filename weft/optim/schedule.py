@@ -26,8 +26,6 @@ class LRScheduler:
         self.optimizer = expect_optimizer(optimizer, type(self).__name__)
         self.last_epoch = integer(last_epoch, "last_epoch")
         for group in optimizer.param_groups:
-            if self.last_epoch == -1:
-                group["initial_lr"] = group["lr"]
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs: list[float] = [float(g["initial_lr"]) for g in optimizer.param_groups]
         self.step()

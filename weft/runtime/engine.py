@@ -30,7 +30,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.runtime import kernels
-from weft.runtime.plan import KEEP_OUTPUT, PhaseWord, Plan, Status, Word
+from weft.runtime.plan import KEEP_OUTPUT, MAX_CHUNKS, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
 from weft.types import DTYPES
 from weft.types.record import dataclass
@@ -166,6 +166,7 @@ def native_text(tensor: type, buffer: type, note: type) -> str:
         "object_type": 8,
         "tuple_items": tuple.__basicsize__,
         "max_threads": MAX_THREADS,
+        "max_chunks": MAX_CHUNKS,
         "keep_output": KEEP_OUTPUT,
         "phase_words": len(PhaseWord),
         "frame_context": len(_CONTEXT),

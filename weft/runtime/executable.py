@@ -50,18 +50,9 @@ class Executable:
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether gradients are where they were when the call was captured."""
-        captured = self.captured
         if self.holds is not None and not self.holds(leaves):
             return False
-        for cell in self.cells:
-            if cell.is_grad and self._grad(cell, leaves) is None:
-                return False
-        return all(self._grad(c, leaves) is None for c in captured.empty)
-
-    @staticmethod
-    def _grad(cell: Cell, leaves: list[Any]) -> Any:
-        leaf = cell.owner if cell.argument is None else leaves[cell.argument].leaf
-        return None if leaf is None else leaf.grad
+        return fits(self.captured, leaves)
 
     def __call__(
         self, leaves: list[Any], run: Callable[[list[Any]], tuple[Any, ...]] | None = None
@@ -72,7 +63,7 @@ class Executable:
         if self.plain:
             xs += self.owners
         else:
-            xs += [self._grad(c, leaves) if c.is_grad else c.owner for c in self.cells]
+            xs += [_grad(c, leaves) if c.is_grad else c.owner for c in self.cells]
         inputs = captured.inputs
         if inputs.numbers:
             xs += [read() for read in inputs.numbers]
@@ -153,6 +144,19 @@ class Executable:
         for (position, _), slope in zip(captured.slopes, slopes, strict=True):
             out[position] = slope
         return tuple(out)
+
+
+def fits(captured: Captured, leaves: list[Any]) -> bool:
+    """Whether gradients are where they were when the call was captured."""
+    for cell in captured.inputs.cells:
+        if cell.is_grad and _grad(cell, leaves) is None:
+            return False
+    return all(_grad(c, leaves) is None for c in captured.empty)
+
+
+def _grad(cell: Cell, leaves: list[Any]) -> Any:
+    leaf = cell.owner if cell.argument is None else leaves[cell.argument].leaf
+    return None if leaf is None else leaf.grad
 
 
 def _reader(captured: Captured, values: Sequence[Any]) -> Reader | None:

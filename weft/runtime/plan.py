@@ -20,7 +20,8 @@ from weft.types import DTYPES, DType
 KEEP_OUTPUT = 1 << 62
 #: the engine builds a frame on the stack
 MAX_WORDS = 16384
-_MAX_CHUNKS = 1 << 30  # claims are counted in 32 bits
+#: chunks of a phase that threads claim: the engine counts them in 16 bits
+MAX_CHUNKS = 65535
 
 
 class Word(IntEnum):
@@ -116,7 +117,7 @@ def make_plan(
         raise ShapeError("launch", expected=expected, got=str(len(kinds)))
     phases: list[int] = []
     for phase, at in zip(launch.phases, addresses, strict=True):
-        phases += at, phase.tasks, max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1), 0
+        phases += at, phase.tasks, max(phase.grain, -(-phase.tasks // MAX_CHUNKS), 1), 0
     memory = array("q", bytes(8 * len(Word)))
     memory[Word.N_IN] = len(kinds)
     memory[Word.N_OUT] = len(sizes)

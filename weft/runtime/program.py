@@ -9,11 +9,9 @@ from typing import Any
 from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.runtime import kernels
-from weft.runtime.plan import MAX_WORDS, Plan, Word, kind_of
+from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, Plan, Word, kind_of
 from weft.schedule.program import ProgramPlan, Spot
 from weft.types import DType
-
-_MAX_CHUNKS = 1 << 30  # claims are counted in 32 bits
 
 
 def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> Plan:
@@ -35,7 +33,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
         longest = max(longest, len(step.operands) + len(step.launch.params))
         for i, phase in enumerate(step.launch.phases):
             at = kernels.address(phase.spec, phase.function)
-            grain = max(phase.grain, -(-phase.tasks // _MAX_CHUNKS), 1)
+            grain = max(phase.grain, -(-phase.tasks // MAX_CHUNKS), 1)
             if not step.launch.heavy:
                 grain = max(phase.tasks, 1)
             phases += (at, phase.tasks, grain, 0)

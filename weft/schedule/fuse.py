@@ -7,30 +7,25 @@ the composite is run op by op: the same bits, only slower.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import Any
 
-from weft.buffer import Buffer, Layout
-from weft.buffer.interchange import to_numpy
+from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
 from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.record import expanded
-from weft.ops.scalar import Scalar, const, input_, param
+from weft.ops.scalar import Scalar, input_
+from weft.schedule.fuse_contract import plan_contraction
 from weft.schedule.fuse_fold import FoldBody
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
+from weft.schedule.read import Numbers, Unreadable, Weak, applied, elementwise, literal, op_of
 from weft.schedule.reduce import accumulator
 from weft.schedule.rows import Fold, Map, RowProgram, plan_rows
-from weft.types import DType, TensorType, result_dtype
-from weft.types.dtype import float64
+from weft.types import DType, TensorType
 from weft.types.record import dataclass
-
-
-class Unreadable(Exception):
-    """The body says something that no single kernel of these kinds does."""
 
 
 @dataclass(frozen=True)
@@ -56,57 +51,47 @@ def plan_composite(
     if any(x is None for x in layouts):
         return None
     f = expanded(op.name, op.body, types, attrs)  # type: ignore[arg-type]
-    return plan_function(f, [x for x in layouts if x is not None], machine)
-
-
-def plan_function(f: Function, layouts: Sequence[Any], machine: Machine) -> Launch | None:
-    """A function of ops that have kernels of their own, as one launch, or None."""
     try:
-        if any(_op(n).fold for n in f.order):
-            one = FoldBody(f, _literal)
-            if one.readable:
-                return one.plan(layouts, machine.threads)
-            return _Rows(f).plan(layouts, machine.threads)
-        return _as_map(f, layouts)
+        return _plan_maps_and_folds(f, [x for x in layouts if x is not None], machine)
     except Unreadable:
         return None
 
 
-def _op(n: Node) -> Op:
-    return n.op  # type: ignore[return-value]
+Fused = tuple[Launch, tuple[int, ...]]
 
 
-def _literal(n: Node) -> Any:
-    """The number a constant node stands for."""
-    value = n.attr("value")
-    if isinstance(value, Buffer):
-        if any(
-            s
-            for s, size in zip(value.layout.strides, value.layout.type.shape, strict=True)
-            if size != 1
-        ):
-            raise Unreadable("a constant array")
-        return to_numpy(value).reshape(-1)[0].item() if value.layout.type.size else 0
-    return value
+def plan_function(f: Function, layouts: Sequence[Any], machine: Machine) -> Fused | None:
+    """A function of ops that have kernels of their own as one launch, and which of its operands the
+    launch takes, in order; None where it can't be one.
+    """
+    try:
+        if any(op_of(n).contract for n in f.order):
+            return plan_contraction(f, layouts, machine)
+        launch = _plan_maps_and_folds(f, layouts, machine)
+        return None if launch is None else (launch, tuple(range(len(f.params))))
+    except Unreadable:
+        return None
 
 
-def _as_map(f: Function, layouts: Sequence[Layout]) -> Launch:
+def _plan_maps_and_folds(f: Function, layouts: Sequence[Any], machine: Machine) -> Launch | None:
+    if not any(op_of(n).fold for n in f.order):
+        return _as_map(f, layouts)
+    if any(not isinstance(p.type, TensorType) for p in f.params):
+        raise Unreadable("a number read when it runs")
+    one = FoldBody(f)
+    if one.readable:
+        return one.plan(layouts, machine.threads)
+    return _Rows(f).plan(layouts, machine.threads)
+
+
+def _as_map(f: Function, layouts: Sequence[Any]) -> Launch:
     """Elementwise ops only: compose their rules."""
-    env: dict[Node, Scalar | Any] = {p: input_(i, p.type.dtype) for i, p in enumerate(f.params)}
+    env: dict[Node, Any] = {}
+    for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True)):
+        weak = not isinstance(p.type, TensorType)
+        env[p] = Weak(input_(i, layout), p.type) if weak else input_(i, p.type.dtype)  # type: ignore[arg-type]
     for n in f.order:
-        op = _op(n)
-        if op is constant:
-            env[n] = (
-                _literal(n)
-                if not isinstance(n.type, TensorType)
-                else const(_literal(n), n.type.dtype)
-            )
-        elif op.scalar is not None:
-            env[n] = _apply(n, [env[i] for i in n.inputs])
-        elif op in (alias, copy, broadcast_to) or (op is reshape and n.type.size == 1):
-            env[n] = env[n.inputs[0]]  # operands are broadcast to the result anyway
-        else:
-            raise Unreadable(op.name)
+        env[n] = elementwise(n, env)
     outs = [env[r] for r in f.results]
     shapes = {r.type.shape for r in f.results}
     if len(shapes) != 1 or any(r in f.params for r in f.results):
@@ -114,20 +99,12 @@ def _as_map(f: Function, layouts: Sequence[Layout]) -> Launch:
     return plan_map(outs, layouts, TensorType(shapes.pop(), outs[0].dtype))
 
 
-def _apply(n: Node, args: list[Any]) -> Scalar:
-    """The rule of an elementwise op on scalars; Python numbers become what they meet."""
-    meet = result_dtype(*(a.dtype if isinstance(a, Scalar) else type(a) for a in args))
-    ready = [a if isinstance(a, Scalar) else const(a, meet) for a in args]
-    out: Scalar = _op(n).scalar(*ready, **dict(n.attrs))  # type: ignore[misc]
-    return out
-
-
 class _Rows:
     """A body as steps over rows of a [*rows, n] space."""
 
     def __init__(self, f: Function) -> None:
         self.f = f
-        folds = [n for n in f.order if _op(n).fold]
+        folds = [n for n in f.order if op_of(n).fold]
         self.full = folds[0].inputs[0].type.shape
         counts = {len(n.attr("axes")) for n in folds}
         if len(counts) > 1 or not self.full:
@@ -139,7 +116,7 @@ class _Rows:
         self.kept: tuple[int, ...] = self.rows + (1,) * self.folded
         self.inputs: list[tuple[str, DType]] = []
         self.steps: list[Map | Fold] = []
-        self.numbers: list[int] = []
+        self.numbers = Numbers()
         self.env: dict[Node, RowValue] = {}
         for p in f.params:
             self.env[p] = self._param(p)
@@ -161,14 +138,16 @@ class _Rows:
                 raise Unreadable("a result that is no row and no fold")
             outputs.append(v.number)
         program = RowProgram(
-            tuple(self.inputs), tuple(self.steps), tuple(outputs), len(self.numbers)
+            tuple(self.inputs), tuple(self.steps), tuple(outputs), len(self.numbers.words)
         )
         for r, number in zip(self.f.results, outputs, strict=True):
             is_row = program.kinds[number] == "row"
             if is_row != (r.type.shape == self.full and self.n_matters(r)):
                 raise Unreadable("a result spread over the row")
         outs = [r.type for r in self.f.results]
-        return plan_rows(program, operands, self.rows, self.n, outs, threads, tuple(self.numbers))
+        return plan_rows(
+            program, operands, self.rows, self.n, outs, threads, tuple(self.numbers.words)
+        )
 
     def n_matters(self, r: Node) -> bool:
         """Whether a result of the full shape is a row: with one element per row both readings
@@ -199,7 +178,7 @@ class _Rows:
         users = [n for n in self.f.order if p in n.inputs]
         return bool(users) and all(
             n.type.shape in (self.kept, self.rows)
-            and (_op(n) is reshape or _op(n).scalar is not None)
+            and (op_of(n) is reshape or op_of(n).scalar is not None)
             for n in users
         )
 
@@ -231,29 +210,12 @@ class _Rows:
     def _scalar(self, v: RowValue) -> Scalar | Any:
         return v.literal if v.literal is not None else input_(v.number, self._dtype(v.number))
 
-    def _number(self, value: Any, dtype: DType) -> Scalar:
-        """A Python number as a run-time param: bodies say the length of a row this way, and it
-        must not be compiled in.
-        """
-        self.numbers.append(
-            struct.unpack("<q", struct.pack("<d", value))[0]
-            if isinstance(value, float)
-            else int(value)
-        )
-        word = param(len(self.numbers) - 1)
-        return (word.bitcast(float64) if isinstance(value, float) else word).cast(dtype)
-
     def _read(self, n: Node) -> RowValue:
-        op, shape = _op(n), getattr(n.type, "shape", ())
+        op, shape = op_of(n), getattr(n.type, "shape", ())
         if op is constant:
-            literal = _literal(n)
-            return RowValue(
-                -1,
-                (),
-                literal=float(literal)
-                if isinstance(n.type, TensorType) and n.type.dtype.is_float
-                else literal,
-            )
+            value = literal(n)
+            floating = isinstance(n.type, TensorType) and n.type.dtype.is_float
+            return RowValue(-1, (), literal=float(value) if floating else value)
         args = [self.env[i] for i in n.inputs]
         if op.scalar is not None:
             return self._map(n, args)
@@ -281,13 +243,11 @@ class _Rows:
             tail = shape[-self.folded :]
             if tail != self.full[-self.folded :]:
                 raise Unreadable("a value that lies across the row")
-        scalars = [self._scalar(a) for a in args]
-        meet = result_dtype(*(a.dtype if isinstance(a, Scalar) else type(a) for a in scalars))
-        ready = [a if isinstance(a, Scalar) else self._number(a, meet) for a in scalars]
-        return self._add(Map(_op(n).scalar(*ready, **dict(n.attrs))), shape, squeezed)  # type: ignore[misc]
+        rule = applied(n, [self._scalar(a) for a in args], self.numbers)
+        return self._add(Map(rule), shape, squeezed)
 
     def _fold(self, n: Node, x: RowValue) -> RowValue:
-        op = _op(n)
+        op = op_of(n)
         assert op.fold is not None, op.name
         if (
             n.attr("axes") != self.trailing

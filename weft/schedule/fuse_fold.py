@@ -6,33 +6,32 @@ reduction alone, so fusing changes no bit.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
-from weft.ops.define import Op, constant
+from weft.ops.define import constant
 from weft.ops.elementwise import copy
 from weft.ops.movement import alias, reshape
-from weft.ops.scalar import Scalar, const, input_, param
+from weft.ops.scalar import Scalar, const, input_
 from weft.schedule.launch import Launch
+from weft.schedule.read import Numbers, applied, literal, op_of
 from weft.schedule.reduce import accumulator, plan_fold
-from weft.types import DType, TensorType, broadcast_shapes, result_dtype
-from weft.types.dtype import float64
+from weft.types import TensorType, broadcast_shapes
 
 
 class FoldBody:
     """A body read as rule, fold, epilogue; `readable` says whether that was all there is."""
 
-    def __init__(self, f: Function, literal: Any) -> None:
-        self.f, self.literal = f, literal
-        folds = [n for n in f.order if _op(n).fold]
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        folds = [n for n in f.order if op_of(n).fold]
         self.readable = len(folds) == 1 == len(f.results)
         if not self.readable:
             return
         (self.fold,) = folds
-        self.numbers: list[int] = []
+        self.numbers = Numbers()
         self.env: dict[Node, Any] = {p: input_(i, p.type.dtype) for i, p in enumerate(f.params)}
         behind: set[Node] = {self.fold}
         for n in f.order:
@@ -45,12 +44,12 @@ class FoldBody:
 
     def _fits(self, f: Function, out: Node, behind: set[Node]) -> bool:
         """The epilogue sees the fold and numbers only, the rule all operands, broadcast."""
-        source, monoid = self.fold.inputs[0], str(_op(self.fold).fold)
+        source, monoid = self.fold.inputs[0], str(op_of(self.fold).fold)
         held = accumulator(monoid, source.type.dtype, self.fold.type.dtype)
         around = {i for n in behind if n is not self.fold for i in n.inputs if i not in behind}
         shapes = [p.type.shape for p in f.params]
         return (
-            all(_op(n) is constant for n in around)
+            all(op_of(n) is constant for n in around)
             and out.type.size == self.fold.type.size
             and _unit_free(out.type.shape) == _unit_free(self.fold.type.shape)
             and broadcast_shapes(*shapes) == source.type.shape
@@ -60,9 +59,9 @@ class FoldBody:
         )
 
     def _read(self, n: Node, after: bool) -> bool:
-        op = _op(n)
+        op = op_of(n)
         if op is constant:
-            value = self.literal(n)
+            value = literal(n)
             typed = isinstance(n.type, TensorType)
             self.env[n] = const(value, n.type.dtype) if typed else value
             return True
@@ -77,44 +76,34 @@ class FoldBody:
             self.env[n] = input_(0, held).cast(n.type.dtype)
             return True
         if op.scalar is not None:
-            self.env[n] = self._apply(n, args)
+            self.env[n] = applied(n, args, self.numbers)
             return True
         if op in (alias, copy) or (op is reshape and after):
             self.env[n] = args[0]
             return True
         return False
 
-    def _apply(self, n: Node, args: list[Any]) -> Scalar:
-        meet = result_dtype(*(a.dtype if isinstance(a, Scalar) else type(a) for a in args))
-        ready = [a if isinstance(a, Scalar) else self._number(a, meet) for a in args]
-        out: Scalar = _op(n).scalar(*ready, **dict(n.attrs))  # type: ignore[misc]
-        return out
-
-    def _number(self, value: Any, dtype: DType) -> Scalar:
-        """A Python number as a run-time param: a count of elements must not be compiled in."""
-        real = isinstance(value, float)
-        word = struct.unpack("<q", struct.pack("<d", value))[0] if real else int(value)
-        self.numbers.append(word)
-        held = param(len(self.numbers) - 1)
-        return (held.bitcast(float64) if real else held).cast(dtype)
-
     def plan(self, layouts: Sequence[Layout], threads: int) -> Launch:
         """The launch on operands of these layouts."""
         out = self.f.results[0].type
         rule, epilogue = self.env[self.fold.inputs[0]], self.env[self.f.results[0]]
         axes, keepdims = self.fold.attr("axes"), self.fold.attr("keepdims")
-        monoid: str = _op(self.fold).fold  # type: ignore[assignment]
+        monoid: str = op_of(self.fold).fold  # type: ignore[assignment]
         made = plan_fold(
-            monoid, layouts, rule, axes, keepdims, out.dtype, threads, epilogue, tuple(self.numbers)
+            monoid,
+            layouts,
+            rule,
+            axes,
+            keepdims,
+            out.dtype,
+            threads,
+            epilogue,
+            tuple(self.numbers.words),
         )
         return Launch(
             (Layout.dense(TensorType(out.shape, out.dtype)),),
             made.phases, made.params, made.scratch, made.heavy,
         )  # fmt: skip
-
-
-def _op(n: Node) -> Op:
-    return n.op  # type: ignore[return-value]
 
 
 def _unit_free(shape: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -65,9 +65,7 @@ def plan_take(x: Layout, index: Layout, axis: int) -> Launch:
         return _elements(spec, out, outer, k, stride=0, group=1, base=n, step=1, column=0, n=n)
     rows, segment = outer * k, min(run, SEGMENT)
     segments, block = pieces(run, segment), rows_per_task(rows, run, SEGMENT)
-    import os
-    nt = pieces(rows, block) * segments
-    phase = Phase(GatherRows(index.type.dtype), nt, grain=max(1, nt // int(os.environ.get("CH", nt))))
+    phase = Phase(GatherRows(index.type.dtype), pieces(rows, block) * segments)
     return Launch((out,), (phase,), (rows, k, n, run, block, segments, segment), heavy=_heavy(out))
 
 

@@ -50,8 +50,12 @@ def smaller(group: Group) -> list[Group]:
     return _Partition(group.nodes, group.outputs, without).groups()
 
 
-def plan_group(group: Group, layouts: Sequence[Layout | DType], machine: Machine) -> Launch | None:
-    """The launch of a group, or None where it has to be run node by node."""
+def plan_group(
+    group: Group, layouts: Sequence[Layout | DType], machine: Machine
+) -> tuple[Launch, tuple[int, ...]] | None:
+    """The launch of a group and which of its inputs that takes, in order; None where the group has
+    to be run in parts.
+    """
     return plan_function(as_function(group), layouts, machine)
 
 
@@ -76,6 +80,7 @@ class _Kernel:
     shape: Any = None  # of the elements it goes over
     kept: Any = None  # what a reduction leaves of it, axes of one element included
     rows: Any = None  # the same without them
+    product: Node | None = None  # the contraction it goes on from
     nodes: list[Node] = field(default_factory=list)
 
 
@@ -104,6 +109,8 @@ class _Partition:
                 kind = self._joins(n, k)
                 if kind and kind != self.without and self.without != "map":
                     k.kind = kind
+                    if n.op.contract is not None:  # type: ignore[attr-defined]
+                        k.product = n
                     self._join(n, k, users)
                     return
         self._found(n, users)
@@ -115,7 +122,7 @@ class _Partition:
 
     def _joins(self, n: Node, k: _Kernel) -> str:
         """What kind a kernel is that computes a node too; empty if it can't."""
-        if k.kind == "single":
+        if k.kind == "single" or (k.product is not None and n in k.product.inputs):
             return ""
         op: Op = n.op  # type: ignore[assignment]
         shape = getattr(n.type, "shape", None)

@@ -117,9 +117,10 @@ class _Planner:
     def _group(self, group: Group) -> None:
         if len(group.nodes) > 1:
             inputs = [self._operand(n) for n in group.inputs]
-            launch = plan_group(group, [s.layout for s in inputs], self.machine)
-            if launch is not None:
-                self._step(launch, inputs, group.outputs, group.nodes)
+            planned = plan_group(group, [s.layout for s in inputs], self.machine)
+            if planned is not None:
+                launch, order = planned
+                self._step(launch, [inputs[i] for i in order], group.outputs, group.nodes)
                 return
             for part in smaller(group):
                 self._group(part)
@@ -136,7 +137,8 @@ class _Planner:
             self._single(n, op)
 
     def _single(self, n: Node, op: Op) -> None:
-        inputs = [self._operand(i) for i in n.inputs]
+        met = result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs))
+        inputs = [self._operand(i, weak_dtype(met)) for i in n.inputs]
         if op.dense:
             inputs = [s if self._dense(s) else self._copy(s) for s in inputs]
         types = tuple(i.type for i in n.inputs)

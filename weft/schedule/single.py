@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from weft.buffer import Layout
-from weft.ops.contraction import Contraction, Window, label_sizes
 from weft.ops.define import Op, Types
 from weft.ops.scalar import Scalar, input_
 from weft.schedule.at import plan_at
 from weft.schedule.contract import plan_contract
 from weft.schedule.extern_table import EXTERNS
 from weft.schedule.fuse import plan_composite
+from weft.schedule.labels import broadcast_labels
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
 from weft.schedule.reduce import plan_reduce
@@ -56,23 +56,6 @@ def plan_single(
         )
         return plan_contract(a, b, spec, machine.threads, machine.vector)
     return plan_composite(op, types, layouts, attrs, machine)
-
-
-def broadcast_labels(spec: Contraction, operand: tuple[Any, Any], types: tuple[Any, ...]) -> Layout:
-    """An operand of a contraction with its axes of one element spread to the size of their
-    label.
-    """
-    axes, layout = operand
-    a, b = types
-    sizes = label_sizes(spec, a, b, "contract")
-    shape = [
-        n if isinstance(x, Window) else sizes[x]
-        for x, n in zip(axes, layout.type.shape, strict=True)
-    ]
-    strides = [
-        0 if n != m else s for n, m, s in zip(shape, layout.type.shape, layout.strides, strict=True)
-    ]
-    return Layout(TensorType(shape, layout.type.dtype), strides)
 
 
 def scalar_operands(

@@ -5,7 +5,6 @@ they were said.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Collection, Hashable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError
 from weft.ops.define import Op, Value, installed
+from weft.types.size import index
 
 
 def value(x: Any) -> Value:
@@ -27,7 +27,8 @@ def remember(op: Op, x: Value, said: tuple[Any, ...], meant: tuple[Hashable, ...
 
     The spelling is one more key of the op's own table, so it is forgotten together with the plan.
     It can't be mistaken for another call: records take tuples of axes and whole sizes only, and
-    where the two agree they mean the same.
+    where the two agree they mean the same. 1, True and 1.0 are equal, so what is said of a number
+    includes its class.
     """
     if isinstance(x.data, Buffer):
         plan = op.plans.get((x.data.layout, *meant))
@@ -42,8 +43,8 @@ def sizes(shape: Any, place: str) -> tuple[int, ...]:
     """A shape given as an integer or a sequence of them."""
     try:
         if hasattr(shape, "__index__"):
-            return (operator.index(shape),)
-        return tuple(operator.index(n) for n in shape)
+            return (index(shape),)
+        return tuple(index(n) for n in shape)
     except TypeError:
         raise ShapeError(place, expected="a tuple of integers", got=_shown(shape)) from None
 
@@ -51,7 +52,7 @@ def sizes(shape: Any, place: str) -> tuple[int, ...]:
 def integer(x: Any, place: str) -> int:
     """One integer."""
     try:
-        return operator.index(x)
+        return index(x)  # type: ignore[no-any-return]
     except TypeError:
         raise ShapeError(place, expected="an integer", got=_shown(x)) from None
 

@@ -10,6 +10,7 @@ import numpy as np
 from weft.errors import DTypeError, IndexRangeError, IndexTypeError, ShapeError
 from weft.ops.define import Value, installed
 from weft.types.dtype import bool_
+from weft.types.size import Size, index
 
 PLACE = "index"
 
@@ -111,17 +112,28 @@ class _Walk:
         n = self.shape[self.axis]
         if not -n <= i < n:
             raise out_of_range(i, self.axis, n)
-        self._range(i % n, 1, 1)
+        self._range(i + n if i < 0 else i, 1, 1)
 
     def _slice(self, s: slice) -> None:
+        n = self.shape[self.axis]
+        if any(type(x) is Size for x in (n, s.start, s.stop)) and s.step in (None, 1):
+            self._part(s, n)
+            return
         try:
-            start, stop, step = s.indices(self.shape[self.axis])
+            start, stop, step = s.indices(n)
         except TypeError:
             raise DTypeError(PLACE, expected="integers or None in a slice", got=str(s)) from None
         except ValueError:
             raise ShapeError(PLACE, expected="a slice step other than 0", got=str(s)) from None
         size = len(range(start, stop, step))
         self._keep(start if size else 0, size, step if size > 1 else 1)
+
+    def _part(self, s: slice, n: Any) -> None:
+        """A slice by one of an axis, where some of its ends or its size are symbols."""
+        ends = [default if x is None else index(x) for x, default in ((s.start, 0), (s.stop, n))]
+        start, stop = (min(max(x + n if x < 0 else x, 0), n) for x in ends)
+        size = max(stop - start, 0)
+        self._keep(start if size else 0, size, 1)
 
     def _tensor(self, index: Value) -> None:
         at, axis = len(self.axes), self.axis
@@ -158,7 +170,7 @@ def _consumed(e: Any) -> int:
 
 def _item(e: Any) -> Any:
     """One of int, slice, None, ..., or a Value of integers or bools."""
-    if e is None or e is Ellipsis or isinstance(e, slice) or type(e) is int:
+    if e is None or e is Ellipsis or isinstance(e, slice) or type(e) in (int, Size):
         return e
     if isinstance(e, (bool, np.bool_)):
         return installed.lift(np.asarray(e))

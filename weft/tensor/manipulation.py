@@ -74,17 +74,17 @@ def _found(op: Op, arrays: Any, axis: Any) -> Any:
     if arrays.__class__ is not list and arrays.__class__ is not tuple:
         return None
     try:
-        return op.plans.get((*[x.data.layout for x in arrays], axis))
+        return op.plans.get((*[x.data.layout for x in arrays], axis, axis.__class__))
     except (AttributeError, TypeError):
         return None
 
 
 def _remember(op: Op, arrays: Any, xs: list[Value], axis: Any, meant: int) -> None:
-    if axis.__class__ is int and axis != meant and all(map(operator.is_, arrays, xs)):
+    if axis.__class__ is int and all(map(operator.is_, arrays, xs)):
         layouts = [x.data.layout if isinstance(x.data, Buffer) else None for x in xs]
         plan = op.plans.get((*layouts, meant))
         if plan is not None:
-            op.plans[*layouts, axis] = plan
+            op.plans[*layouts, axis, int] = plan
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:

@@ -27,7 +27,8 @@ def _fold(op: Op, x: Any, axis: Any, keepdims: Any, **more: Any) -> Value:
     v = value(x)
     axes = normalize_axes(axis, v.type.ndim, op.name)
     out: Value = op(v, axes=axes, keepdims=flag(keepdims, op.name), **more)
-    remember(op, v, (axis, keepdims, *more.values()), (axes, keepdims, *more.values()))
+    said = (axis, keepdims, *more.values(), axis.__class__, keepdims.__class__)
+    remember(op, v, said, (axes, keepdims, *more.values()))
     return out
 
 
@@ -50,7 +51,7 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     if dtype is not None:
         return _fold_as(ops.sum, x, axis, keepdims, dtype)
     try:
-        plan = ops.sum.plans[x.data.layout, axis, keepdims]
+        plan = ops.sum.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
     except _MISSING:
         return _fold(ops.sum, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -76,7 +77,7 @@ def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     tensor([5., 4.])
     """
     try:
-        plan = ops.max.plans[x.data.layout, axis, keepdims]
+        plan = ops.max.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
     except _MISSING:
         return _fold(ops.max, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -90,7 +91,7 @@ def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     tensor([[1., 4.]])
     """
     try:
-        plan = ops.min.plans[x.data.layout, axis, keepdims]
+        plan = ops.min.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
     except _MISSING:
         return _fold(ops.min, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -104,7 +105,7 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     tensor(2.5)
     """
     try:
-        plan = ops.mean.plans[x.data.layout, axis, keepdims]
+        plan = ops.mean.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
     except _MISSING:
         return _fold(ops.mean, ops.floating(value(x)), axis, keepdims)
     return installed.launch(plan, x)

@@ -54,6 +54,11 @@ def is_symbolic(x: Any) -> bool:
     return type(x) in (Size, IntNumber, FloatNumber)
 
 
+def index(x: Any) -> Any:
+    """`operator.index` of anything but a size, which stays what it is."""
+    return x if type(x) is Size else operator.index(x)
+
+
 def plain(x: Any) -> Any:
     """The value in the call at hand, which becomes a guard; anything else as it is."""
     return x.settled("") if is_symbolic(x) else x

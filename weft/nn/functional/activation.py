@@ -291,7 +291,7 @@ def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """
     if dtype is None:
         try:
-            plan = softmax_op.plans[input.data.layout, dim]
+            plan = softmax_op.plans[input.data.layout, dim, dim.__class__]
         except (KeyError, AttributeError, TypeError, ValueError):
             return _along(softmax_op, input, dim)
         return installed.launch(plan, input)
@@ -307,7 +307,7 @@ def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     """
     if dtype is None:
         try:
-            plan = log_softmax_op.plans[input.data.layout, dim]
+            plan = log_softmax_op.plans[input.data.layout, dim, dim.__class__]
         except (KeyError, AttributeError, TypeError, ValueError):
             return _along(log_softmax_op, input, dim)
         return installed.launch(plan, input)
@@ -321,7 +321,7 @@ def _along(op: Op, input: Any, dim: Any) -> Any:
         return reshape(op(reshape(x, shape=(1,)), axis=0), shape=())
     axis = normalize_axis(dim, x.type.ndim, op.name)
     out = op(x, axis=axis)
-    remember(op, x, (dim,), (axis,))
+    remember(op, x, (dim, dim.__class__), (axis,))
     return out
 
 

@@ -1,9 +1,12 @@
 ; Threads. One job at a time is shared with the pool: the launching thread publishes a phase's
-; chunks (grain tasks each) as a ticket, epoch << 32 | chunks not yet claimed, and workers, itself
-; among them, claim one chunk by one compare-and-swap. So a worker that is late or descheduled
-; delays nobody, and what a job is (@job_*) stands still while any chunk of it is unfinished. Idle
-; workers spin for a while, then sleep on @wake_word. A thread that launches while the pool is busy
-; runs its job alone.
+; chunks (grain tasks each) as a ticket, and workers, itself among them, claim one chunk by one
+; compare-and-swap. So a worker that is late or descheduled delays nobody, and what a job is
+; (@job_*) stands still while any chunk of it is unfinished. Idle workers spin for a while, then
+; sleep on @wake_word. A thread that launches while the pool is busy runs its job alone.
+;
+; A ticket is epoch << 32 | first unclaimed chunk << 16 | how many are unclaimed. Workers of even
+; number (the launching thread is 0) claim from the front, the others from the back: from job to job
+; a thread meets the same part of the data, which may still be in its own cache.
 
 ; a cache line each for what many threads write
 @ticket = internal global [8 x i64] zeroinitializer, align 64
@@ -239,7 +242,7 @@ orphaned:
 ; Is there a chunk that worker %id may claim? Gives the ticket, or 0.
 define internal i64 @offer(i64 %id) alwaysinline {
   %now = load atomic i64, ptr @ticket seq_cst, align 8
-  %left = and i64 %now, 4294967295
+  %left = and i64 %now, {{max_chunks}}
   %some = icmp ne i64 %left, 0
   %limit = load atomic i64, ptr @job_limit monotonic, align 8
   %allowed = icmp slt i64 %id, %limit
@@ -257,8 +260,11 @@ try:
   %none = icmp eq i64 %offer, 0
   br i1 %none, label %idle, label %claim
 claim:
+  %odd = trunc i64 %id to i1
+  %front = select i1 %odd, i64 0, i64 65536  ; one further on
   %less = sub i64 %offer, 1
-  %exchange = cmpxchg ptr @ticket, i64 %offer, i64 %less acq_rel acquire
+  %claimed = add i64 %less, %front
+  %exchange = cmpxchg ptr @ticket, i64 %offer, i64 %claimed acq_rel acquire
   %won = extractvalue { i64, i1 } %exchange, 1
   br i1 %won, label %run, label %try
 run:
@@ -267,8 +273,12 @@ run:
   %tasks = load i64, ptr @job_tasks
   %grain = load i64, ptr @job_grain
   %chunks = load i64, ptr @job_chunks
-  %left = and i64 %offer, 4294967295
-  %index = sub i64 %chunks, %left
+  %left = and i64 %offer, {{max_chunks}}
+  %shifted = lshr i64 %offer, 16
+  %first = and i64 %shifted, {{max_chunks}}
+  %beyond = add i64 %first, %left
+  %last = sub i64 %beyond, 1
+  %index = select i1 %odd, i64 %last, i64 %first
   %lo = mul i64 %index, %grain
   %end = add i64 %lo, %grain
   %hi = call i64 @llvm.smin.i64(i64 %end, i64 %tasks)
@@ -314,7 +324,7 @@ entry:
   br label %try
 try:
   %now = load atomic i64, ptr @ticket seq_cst, align 8
-  %left = and i64 %now, 4294967295
+  %left = and i64 %now, {{max_chunks}}
   %none = icmp eq i64 %left, 0
   br i1 %none, label %done, label %empty
 empty:

@@ -1,0 +1,258 @@
+"""Backward through branches and loops.
+
+A branch is pulled back by a branch of pullbacks, a loop by a loop that runs it again, keeps the
+state of every step, and goes through the steps from the last to the first. Contributions to a value
+from outside are added to its sum one by one, in the order in which the tape would have added them:
+pullbacks take the sums so far and give the new ones. Where there is no sum yet they start from
+-0.0, which changes no bit of what is added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.autodiff.backward import constant
+from weft.autodiff.mode import recording
+from weft.autodiff.tape import Continued, Leaf, Note, Pick, next_serial, pull
+from weft.control.nodes import cond, emit, while_grad
+from weft.control.region import Region, close
+from weft.errors import CaptureError
+from weft.ir import Node
+from weft.ops.define import Op, Value, as_node, installed
+
+#: a piece of a program after its run: its region, its own params, what it gave
+Piece = tuple[Region, Sequence[Value], Sequence[Value]]
+
+
+def neutral(type_: Any) -> Value:
+    """What a sum starts from."""
+    return constant(-0.0, type_)
+
+
+def frontier(roots: Sequence[Any], since: int) -> list[Any]:
+    """The notes older than `since`, and leaves, that newer ones lead to."""
+    found: dict[Any, None] = {}
+    seen: set[Any] = set()
+    stack = [r for r in reversed(roots) if r is not None]
+    while stack:
+        target = stack.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        n = target.note if isinstance(target, Pick) else target
+        if isinstance(n, Leaf) or n.serial < since:
+            found[target] = None
+        else:
+            stack.extend(p for p in reversed(n.parents) if p is not None)
+    return list(found)
+
+
+def note(
+    op: Op,
+    outs: Sequence[Value],
+    noted: Sequence[bool],
+    parents: Sequence[Any],
+    pull_: Callable[..., dict[Any, Value]],
+) -> None:
+    """Note a call on the tape: `parents` are what it was computed from, as far as gradients go."""
+    if not parents or not any(noted):
+        return
+    call = Continued(op, (float,) * len(parents), {})
+    call.pull = pull_
+    made = Note(
+        call,
+        tuple(parents),
+        (None,) * len(parents),
+        tuple(o.data for o in outs),
+        next_serial[0](),
+    )
+    for i, (o, yes) in enumerate(zip(outs, noted, strict=True)):
+        if yes:
+            o.note = Pick(made, i)
+
+
+def first_order(op: Op) -> None:
+    if recording.get():
+        raise CaptureError(
+            f"gradient of {op.name}",
+            expected="first derivatives",
+            got="a gradient of a gradient through control flow on tensors",
+            hint="run this function eagerly",
+        )
+
+
+# branches
+
+
+def note_cond(pred: Value, pieces: Sequence[Piece], outs: Sequence[Value]) -> None:
+    """Note a branch whose pieces gave `outs`."""
+    if not recording.get():
+        return
+    noted = [
+        o.type.dtype.is_float and any(values[i].note is not None for _, _, values in pieces)
+        for i, o in enumerate(outs)
+    ]
+    parents: dict[Any, None] = {}
+    types: dict[Any, Any] = {}
+    for region, _, values in pieces:
+        roots = [v.note for v, yes in zip(values, noted, strict=True) if yes]
+        parents.update(dict.fromkeys(frontier(roots, region.since)))
+        types.update(region.types)
+        types.update({v.note: v.type for v in values if v.note is not None})
+
+    def pull_(_: Any, g: dict[int, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
+        first_order(cond)
+        groups = _reached([p for p in wanted if p is not None], pieces, list(g))
+        if not groups:
+            return {}
+        begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
+        gs = [g[i] for i in g]
+        made = [
+            _pulled(r, values, list(g), groups, [x.type for x in gs], [s.type for s in begun])
+            for r, _, values in pieces
+        ]
+        functions, captured = close("cond_grad", made)
+        inputs = (pred, *gs, *begun, *map(installed.tensor, captured))
+        totals = emit(cond, inputs, tuple(functions), {})
+        return dict(zip(groups, totals, strict=True))
+
+    note(cond, outs, noted, list(parents), pull_)
+
+
+def _reached(groups: list[Any], pieces: Sequence[Piece], positions: list[int]) -> list[Any]:
+    """The notes that results of some piece lead back to."""
+    ends: set[Any] = set()
+    for region, _, values in pieces:
+        ends.update(frontier([values[i].note for i in positions], region.since))
+    return [p for p in groups if p in ends]
+
+
+Pulled = tuple[set[Node], list[Node], list[Node]]
+
+
+def _pulled(
+    region: Region,
+    values: Sequence[Value],
+    positions: Sequence[int],
+    groups: Sequence[Any],
+    slopes: Sequence[Any],
+    sums: Sequence[Any],
+    *,
+    params: Sequence[Value] = (),
+    ends: Sequence[Any] = (),
+    end_types: Sequence[Any] = (),
+    merged: dict[Any, Any] | None = None,
+) -> Pulled:
+    """A piece pulled back: params, cotangents and sums -> cotangents of `ends`, sums of `groups`."""
+    with Region() as back:
+        gs = [back.parameter(t) for t in slopes]
+        ss = [back.parameter(t) for t in sums]
+        found = pull(
+            [(values[i].note, g) for i, g in zip(positions, gs, strict=True)],
+            [*ends, *groups, *(merged or ())],
+            retain=True,
+            sums=dict(zip(groups, ss, strict=True)),
+            merged=merged,
+        )
+        out = [found[e] if e in found else neutral(t) for e, t in zip(ends, end_types, strict=True)]
+        nodes = [as_node(x) for x in (*out, *(found[p] for p in groups))]
+    inputs = [x.data for x in (*params, *gs, *ss)]
+    return region.nodes | back.nodes, inputs, nodes
+
+
+# loops
+
+
+def note_while(
+    inits: Sequence[Value], leaves: Sequence[Any], test: Piece, body: Piece, outs: Sequence[Value]
+) -> None:
+    """Note a loop. `leaves`: the notes of the state's params inside it, None where not floating."""
+    if not recording.get():
+        return
+    region, params, values = body
+    count = len(inits)
+    place = {leaf: i for i, leaf in enumerate(leaves) if leaf is not None}
+    ends = [frontier([v.note], region.since) if v.note is not None else [] for v in values]
+    noted = [x.note is not None for x in inits]
+    changed = True
+    while changed:
+        now = [
+            was
+            or (
+                leaves[i] is not None
+                and any(noted[place[e]] if e in place else True for e in ends[i])
+            )
+            for i, was in enumerate(noted)
+        ]
+        changed, noted = now != noted, now
+    noted = [yes and leaf is not None for yes, leaf in zip(noted, leaves, strict=True)]
+    parents = dict.fromkeys(e for i in range(count) if noted[i] for e in ends[i] if e not in place)
+    types = {**region.types}
+    for x, yes in zip(inits, noted, strict=True):
+        if yes and x.note is not None:
+            parents[x.note] = None
+            types[x.note] = x.type
+
+    def pull_(_: Any, g: dict[int, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
+        first_order(while_grad)
+        live = _live(list(g), ends, place)
+        asked = {p for p in wanted if p is not None}
+        inside = [p for p in asked if any(p in ends[i] for i in live)]
+        inside.sort(key=list(parents).index)
+        starts = {inits[i].note for i in live} - {None}
+        groups = inside + [p for p in parents if p in asked and p in starts and p not in inside]
+        if not groups:
+            return {}
+        begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
+        gs = [g[i] if i in g else neutral(values[i].type) for i in live]
+        slopes, totals = [x.type for x in gs], [s.type for s in begun]
+        step = _pulled(
+            region, values, live, inside, slopes, totals[: len(inside)], params=params,
+            ends=[leaves[i] for i in live], end_types=slopes,
+        )  # fmt: skip
+        merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
+        last = _pulled(
+            region, values, live, groups, slopes, totals, params=params, merged=merged
+        )
+        none = _skipped(live, inits, groups, slopes, totals)
+        first, second = _nodes(test), _nodes(body)
+        functions, captured = close("while_grad", [first, second, step, last])
+        regions = (*functions, close("while_grad", [none])[0][0])
+        inputs = (*inits, *gs, *begun, *map(installed.tensor, captured))
+        attrs = {"state": count, "slopes": len(live), "inner": tuple(range(len(inside)))}
+        return dict(zip(groups, emit(while_grad, inputs, regions, attrs), strict=True))
+
+    note(while_grad, outs, noted, list(parents), pull_)
+
+
+def _nodes(piece: Piece) -> Pulled:
+    region, params, values = piece
+    return region.nodes, [p.data for p in params], [as_node(v) for v in values]
+
+
+def _live(given: list[int], ends: Sequence[list[Any]], place: dict[Any, int]) -> list[int]:
+    """The parts of the state that have cotangents at some step, if these have one at the end."""
+    live = set(given)
+    stack = list(given)
+    while stack:
+        for e in ends[stack.pop()]:
+            if e in place and place[e] not in live:
+                live.add(place[e])
+                stack.append(place[e])
+    return sorted(live)
+
+
+def _skipped(
+    live: list[int], inits: Sequence[Value], groups: list[Any], slopes: Any, totals: Any
+) -> Pulled:
+    """A loop that ran no step: cotangents of the end are those of the start."""
+    with Region() as back:
+        gs = [back.parameter(t) for t in slopes]
+        ss = [back.parameter(t) for t in totals]
+        out = dict(zip(groups, ss, strict=True))
+        for i, g in zip(live, gs, strict=True):
+            if inits[i].note in out:
+                out[inits[i].note] = out[inits[i].note] + g
+        nodes = [as_node(out[p]) for p in groups]
+    return back.nodes, [x.data for x in (*gs, *ss)], nodes
