@@ -31,6 +31,11 @@ def _rebuild(kind: type[WeftError], place: str, expected: str, got: str, hint: s
     return kind(place, expected=expected, got=got, hint=hint)
 
 
+def called(error: WeftError, place: str) -> WeftError:
+    """The same error of a function that the user called, in which an op of another name failed."""
+    return _rebuild(type(error), place, error.expected, error.got, error.hint)
+
+
 class ShapeError(WeftError, ValueError):
     """Shapes, axes or sizes that do not satisfy an op's rule."""
 

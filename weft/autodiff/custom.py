@@ -12,9 +12,9 @@ from weft.autodiff.backward import constant
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, note, pull
 from weft.errors import DTypeError, GradError
-from weft.ops.define import Call, Op, Value, data_of, installed, types_of
+from weft.ops.define import Call, Op, Value, capturing, data_of, installed, types_of
 from weft.ops.makers import later
-from weft.ops.movement import alias
+from weft.ops.movement import again, alias
 
 Fn = Callable[..., Any]
 
@@ -111,6 +111,17 @@ def _frozen(x: Any) -> Any:
     return x
 
 
+def _anew(x: Any) -> Any:
+    """The same arguments, to compute from a second time."""
+    if isinstance(x, Value):
+        return again(x)
+    if type(x) in (tuple, list):
+        return type(x)(_anew(v) for v in x)
+    if type(x) is dict:
+        return {k: _anew(v) for k, v in x.items()}
+    return x
+
+
 def _no_infer(*types: Any, **attrs: Any) -> Any:
     raise GradError("custom function", expected="to be run, not inferred")
 
@@ -132,7 +143,8 @@ def checkpoint(f: Fn) -> Fn:
         if not recording.get():
             return f(*args, **kwargs)
         given, named = _frozen(args), _frozen(kwargs)
-        get_random, set_random = installed.random_state
+        c = capturing.now
+        get_random, set_random = installed.random_state if c is None else (c.position, c.rewind)
         random = get_random()
         since = next_serial[0]()
         out = f(*_frozen(given), **_frozen(named))
@@ -142,12 +154,12 @@ def checkpoint(f: Fn) -> Fn:
             return out
         fresh = tuple(installed.tensor(data_of(o)) for o in outs)
 
-        def again(g: Any, y: Any, *_: Any) -> tuple[Any, ...]:
+        def redo(g: Any, y: Any, *_: Any) -> tuple[Any, ...]:
             now = get_random()
             set_random(random)
             try:
                 with enable_grad():
-                    redone = _results("checkpoint", f(*_frozen(given), **_frozen(named)))
+                    redone = _results("checkpoint", f(*_anew(given), **_anew(named)))
             finally:
                 set_random(now)
             gs = g if isinstance(g, tuple) else (g,)
@@ -158,7 +170,7 @@ def checkpoint(f: Fn) -> Fn:
             )  # fmt: skip
             return tuple(found.get(n) for n in frontier)
 
-        op = Op("checkpoint", infer=_no_infer, vjp=again)
+        op = Op("checkpoint", infer=_no_infer, vjp=redo)
         kept = (None,) * len(frontier)
         made = Note(
             Call(op, (float,) * len(frontier), {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any
@@ -57,10 +58,38 @@ class _Recording:
             got = type(f).__name__
             raise DTypeError(type(self).__name__, expected="a function to decorate", got=got)
 
+        if inspect.isgeneratorfunction(f):
+            return self._stepping(f)
+
         @functools.wraps(f)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with type(self)():
                 return f(*args, **kwargs)
+
+        return inside
+
+    def _stepping(self, f: Any) -> Any:
+        """A generator function whose steps run inside, and what happens between them outside."""
+
+        @functools.wraps(f)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            steps = f(*args, **kwargs)
+            resume: Callable[..., Any] = steps.send
+            given: tuple[Any, ...] = (None,)
+            while True:
+                try:
+                    with type(self)():
+                        out = resume(*given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    resume, given = steps.send, ((yield out),)
+                except GeneratorExit:
+                    with type(self)():
+                        steps.close()
+                    raise
+                except BaseException as e:
+                    resume, given = steps.throw, (e,)
 
         return inside
 

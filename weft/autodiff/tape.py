@@ -215,34 +215,35 @@ def pull(
         """A continued call: its sums replace those that are there."""
         given = g if g.__class__ is dict else {0: g}
         parents = [p if is_wanted(p) else None for p in n.parents]
-        for target, total in n.call.pull(_operands(n), given, parents, _so_far(parents)).items():  # type: ignore[attr-defined]
-            if target in found or target in stops or (needed is None and target.__class__ is Leaf):
-                found[target] = total
-                continue
-            note_, position = (
-                (target.note, target.position) if target.__class__ is Pick else (target, None)
-            )
-            if note_ not in pending:
-                heapq.heappush(heap, (-note_.serial, note_))
-                pending[note_] = total if position is None else {position: total}
-            elif position is None:
-                pending[note_] = total
+        ends = {p: merged.get(p, p) if merged is not None else p for p in parents if p is not None}
+        # of several that are one, each gives a sum of its own, to be added
+        shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
+        so_far = {p: _sum(e) for p, e in ends.items() if e not in shared}
+        started = {p: v for p, v in so_far.items() if v is not None}
+        for p, total in n.call.pull(_operands(n), given, parents, started).items():  # type: ignore[attr-defined]
+            if ends[p] in shared:
+                arrive(ends[p], total)
             else:
-                pending[note_][position] = total
+                settle(ends[p], total)
 
-    def _so_far(parents: list[Any]) -> dict[Any, Value]:
-        sums = {}
-        for p in parents:
-            if p is None:
-                continue
-            now = pending.get(_note(p))
-            if p in found:
-                sums[p] = found[p]
-            elif now is not None and p.__class__ is not Pick:
-                sums[p] = now
-            elif now is not None and p.position in now:
-                sums[p] = now[p.position]
-        return sums
+    def settle(target: Any, total: Value) -> None:
+        if target in stops or (needed is None and target.__class__ is Leaf):
+            found[target] = total
+            return
+        n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
+        if n not in pending:
+            heapq.heappush(heap, (-n.serial, n))
+            pending[n] = total if position is None else {position: total}
+        elif position is None:
+            pending[n] = total
+        else:
+            pending[n][position] = total
+
+    def _sum(target: Any) -> Value | None:
+        if target in found:
+            return found[target]
+        now = pending.get(_note(target))
+        return now.get(target.position) if target.__class__ is Pick and now is not None else now
 
     with standard_mode(), enable_grad() if create_graph else no_grad():
         for target, g in ys:

@@ -140,7 +140,9 @@ def to_dlpack(
         buffer = copy_from_numpy(to_numpy(buffer))
     seen = to_numpy(buffer, writable=bool(copy or problem))
     half = buffer.layout.type.dtype is bfloat16
-    version = {} if max_version is None or max_version[0] < 1 else {"max_version": max_version}
+    version: dict[str, Any] = (
+        {} if max_version is None or max_version[0] < 1 else {"max_version": max_version}
+    )
     capsule = (seen.view(np.uint16) if half else seen).__dlpack__(**version)
     for name, _, kind in _KINDS if half else ():
         if _api.PyCapsule_IsValid(capsule, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import lru_cache
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 from weft.buffer.buffer import Buffer
 from weft.buffer.layout import Layout
 from weft.errors import AllocationError, DTypeError, ShapeError
-from weft.types import TensorType, as_dtype
-from weft.types.dtype import bfloat16
+from weft.types import DTYPES, DType, TensorType, as_dtype
+from weft.types.dtype import bfloat16, bool_, float32, float64
 
 ALIGNMENT = 64
 #: bytes of an array that is taken over as NumPy laid it out; larger ones are worth aligned memory
@@ -46,6 +47,20 @@ def to_numpy(buffer: Buffer, *, writable: bool = False) -> np.ndarray[Any, Any]:
         return out
     seen = np.asarray(_Window(buffer, writable))
     return seen.view(bfloat16.np) if buffer.layout.type.dtype is bfloat16 else seen
+
+
+#: what C has a word for, by dtype
+_C: dict[DType, Any] = {d: getattr(ctypes, f"c_{d.name}") for d in DTYPES if d.is_int}
+_C |= {float64: ctypes.c_double, float32: ctypes.c_float, bool_: ctypes.c_bool}
+
+
+def read_number(buffer: Buffer) -> float | int | bool:
+    """The one element of a buffer as a Python number."""
+    c = _C.get(buffer.layout.type.dtype)
+    if c is None:
+        return float(to_numpy(buffer).astype(np.float64).item())
+    out: float | int | bool = c.from_address(buffer.address).value
+    return out
 
 
 def allocate(type_: TensorType) -> Buffer:

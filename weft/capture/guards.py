@@ -132,7 +132,7 @@ def _first(reads: Iterable[Read]) -> str | None:
 
 
 class _Part:
-    """Reads that are compared together. `holds` may say no of values that are equal all the same."""
+    """Reads compared together. `holds` may say no of values that are equal all the same."""
 
     __slots__ = ("reads",)
 

@@ -7,7 +7,7 @@ chooses; anything else is an error that shows both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from weft.capture.guards import same
@@ -16,7 +16,7 @@ from weft.control.region import Region, refill
 from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import Value, capturing, data_of, installed
-from weft.tensor.tensor import Tensor
+from weft.types import TensorType
 
 
 class Undefined:
@@ -27,6 +27,27 @@ class Undefined:
 
 
 UNDEFINED = Undefined()
+
+
+class Unjoined:
+    """What a variable has that two paths left in ways that can't be one. Using it is an error."""
+
+    def __init__(self, error: CaptureError) -> None:
+        object.__setattr__(self, "error", error)
+
+    def _used(self, *_: Any, **__: Any) -> Any:
+        raise object.__getattribute__(self, "error")
+
+    __getattr__ = __setattr__ = __call__ = __iter__ = __len__ = __bool__ = _used
+    __getitem__ = __setitem__ = __contains__ = __index__ = __int__ = __float__ = _used
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _used
+    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _used
+    __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __neg__ = __abs__ = _used
+    __lt__ = __le__ = __gt__ = __ge__ = _used
+
+
+def is_undefined(x: Any) -> bool:
+    return type(x) in (Undefined, Unjoined)
 
 
 def refused(what: str, expected: str, got: str, hint: str = "") -> CaptureError:
@@ -44,11 +65,12 @@ class Slots:
         self.leaves: dict[Any, None] = {}
         self.containers: dict[int, Any] = {}
 
-    def add(self, region: Region) -> bool:
-        """Note what a region changed; whether any of it is new."""
+    def add(self, region: Region, own: Collection[int] = ()) -> bool:
+        """Note what a region changed, but for tensors of its `own`; whether any of it is new."""
         before = len(self)
         for key, (x, _, _) in region.written.items():
-            self.tensors[key] = x
+            if key not in own:
+                self.tensors[key] = x
         self.leaves.update(dict.fromkeys(region.grads))
         for key, (x, _) in region.changed.items():
             self.containers[key] = x
@@ -57,12 +79,22 @@ class Slots:
     def __len__(self) -> int:
         return len(self.tensors) + len(self.leaves) + len(self.containers)
 
-    def values(self) -> list[Any]:
-        """What they hold now."""
-        held = [installed.tensor(data_of(x), x.note) for x in self.tensors.values()]
-        grads = [_grad(leaf) for leaf in self.leaves]
-        content = [_content(x) for x in self.containers.values()]
-        return [held, grads, content]
+    def held(self) -> dict[Any, Any]:
+        """What they hold now, by place."""
+        out: dict[Any, Any] = {}
+        for key, x in self.tensors.items():
+            out[key] = installed.tensor(data_of(x), x.note)
+        for leaf in self.leaves:
+            out[leaf] = _grad(leaf)
+        for key, x in self.containers.items():
+            out[key] = _content(x)
+        return out
+
+    def values(self, held: dict[Any, Any]) -> list[Any]:
+        """What they held at the end of a path; what it did not change, what they hold now."""
+        every = self.held() | held
+        places = (self.tensors, self.leaves, self.containers)
+        return [[every[k] for k in place] for place in places]
 
     def put(self, values: Sequence[Any]) -> None:
         """Give them what `values` gave, or what it was joined to."""
@@ -96,94 +128,107 @@ def _content(x: Any) -> Any:
 Choose = Callable[[list[Value], list[Value]], Sequence[Value]]
 
 
-def join(
-    what: str, a: Any, b: Any, names: Sequence[str], choose: Choose, number: Any = None
-) -> Any:
-    """One structure out of two: `choose` makes values out of pairs of one type that differ."""
+def join(what: str, a: Any, b: Any, names: Sequence[str], choose: Choose) -> Any:
+    """One (result, variables, places) out of two: `choose` makes values out of pairs of one type.
+
+    Variables that can't be one are an error only if they are used.
+    """
+    chosen: list[tuple[Value, Value]] = []
+    result = _pair(what, "the result", a[0], b[0], chosen)
+    variables = []
+    for name, x, y in zip(names, a[1], b[1], strict=True):
+        mark = len(chosen)
+        if is_undefined(x) or is_undefined(y):
+            variables.append(_half(what, name, x, y))
+            continue
+        try:
+            variables.append(_pair(what, name, x, y, chosen))
+        except CaptureError as e:
+            del chosen[mark:]
+            variables.append(lambda _, e=e: Unjoined(e))
+    places = _pair(what, "a value assigned in place", a[2], b[2], chosen)
+    made: Sequence[Value] = ()
+    if chosen:
+        made = choose([x for x, _ in chosen], [y for _, y in chosen])
+    return result(made), [v(made) for v in variables], places(made)
+
+
+def _half(what: str, name: str, x: Any, y: Any) -> Any:
+    if x is UNDEFINED and y is UNDEFINED:
+        return lambda _: UNDEFINED
+    if type(x) is Unjoined or type(y) is Unjoined:
+        return lambda _: x if type(x) is Unjoined else y
+    error = refused(what, f"{name} to be defined on both paths, if it is used", "one path only")
+    return lambda _: Unjoined(error)
+
+
+def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]]) -> Any:
+    """A function of the chosen values that gives the one structure out of two."""
     left, form = flatten(a)
     right, other = flatten(b)
     if form != other:
         raise refused(
             what,
-            f"the same structure on both paths: {_outline(a, form, names)}",
-            _outline(b, other, names),
-            "give every path the same variables, lists of one length, results of one form",
+            f"{name} to have one structure on both paths",
+            f"{_outline(a)} and {_outline(b)}",
+            "give every path lists of one length and results of one form",
         )
     out: list[Any] = list(left)
-    pairs: list[tuple[int, Value, Value]] = []
+    at: dict[int, int] = {}
     for i, (x, y) in enumerate(zip(left, right, strict=True)):
         if x is y or same(x, y):
             continue
-        if isinstance(x, Value) and isinstance(y, Value) and data_of(x) is data_of(y):
-            if x.note is not y.note:
-                pairs.append((i, x, y))
-            continue
-        if x is UNDEFINED or y is UNDEFINED:
-            out[i] = UNDEFINED
-            continue
-        pairs.append((i, *_alike(what, _path(i, form, names), x, y)))
-    if pairs:
-        made = choose([x for _, x, _ in pairs], [y for _, _, y in pairs])
-        for (i, _, _), value in zip(pairs, made, strict=True):
-            out[i] = value
-    return form.build(out)
+        if isinstance(x, Value) and isinstance(y, Value):
+            if data_of(x) is data_of(y) and x.note is y.note:
+                continue
+        at[i] = len(chosen)
+        chosen.append(_alike(what, name, x, y))
+
+    def build(made: Sequence[Value]) -> Any:
+        for i, n in at.items():
+            out[i] = made[n]
+        return form.build(out)
+
+    return build
 
 
 def _alike(what: str, name: str, x: Any, y: Any) -> tuple[Value, Value]:
     """Two values as tensors of one type."""
-    if type(x) is bool and type(y) is bool:
+    if type(x) is type(y) and type(x) in (bool, int):
         return installed.lift(x), installed.lift(y)
     if isinstance(x, Value) and type(y) in (bool, int, float):
-        y = as_value(y, x)
+        y = as_value(y, x.type)
     elif isinstance(y, Value) and type(x) in (bool, int, float):
-        x = as_value(x, y)
+        x = as_value(x, y.type)
     if isinstance(x, Value) and isinstance(y, Value) and x.type is y.type:
         return x, y
     raise refused(
         what,
         f"{name} to be the same, or tensors of one type, on both paths",
-        f"{_said(x)} and {_said(y)}",
+        f"{said(x)} and {said(y)}",
         "convert one with .astype() or .reshape(), or write the number as a tensor",
     )
 
 
-def as_value(number: Any, like: Value) -> Any:
-    """A number as a 0-d tensor like another, where that holds it; else the number."""
-    type_ = like.type
+def as_value(number: Any, type_: TensorType) -> Any:
+    """A number as a tensor without axes, if the type holds it; else the number."""
     if type_.shape != ():
         return number
     dtype = type_.dtype
-    fits = dtype.is_float if type(number) is not bool else dtype.kind == "b"
-    if type(number) is int and dtype.is_int:
-        fits = dtype.itemsize == 8
-    if not fits:
-        return number
-    return Tensor(data_of(installed.lift(dtype.np.type(number))))
+    if type(number) is bool:
+        fits = dtype.kind == "b"
+    else:
+        fits = dtype.is_float or (type(number) is int and dtype.is_int and dtype.itemsize == 8)
+    return installed.lift(dtype.np.type(number)) if fits else number
 
 
-def _said(x: Any) -> str:
+def said(x: Any) -> str:
     if isinstance(x, Value):
         return str(x.type)
     return repr(x) if type(x) in (int, float, bool, str) else f"a {type(x).__name__}"
 
 
-def _path(i: int, form: Form, names: Sequence[str]) -> str:
-    """The variable that a leaf belongs to."""
-    at = 0
-    for child, name in zip(form.children[1].children, names, strict=False):
-        start = form.children[0].count + at
-        if start <= i < start + child.count:
-            return name
-        at += child.count
-    if i < form.children[0].count:
-        return "the result"
-    return "a value assigned in place"
-
-
-def _outline(x: Any, form: Form, names: Sequence[str]) -> str:
-    if not isinstance(x, tuple) or len(x) != 3:
-        return str(form.paths())
-    result, variables, _ = x
-    said = [f"result {type(result).__name__}"]
-    said += [f"{n}: {_said(v)}" for n, v in zip(names, variables, strict=False)]
-    return ", ".join(said)
+def _outline(x: Any) -> str:
+    if isinstance(x, list | tuple | dict):
+        return f"a {type(x).__name__} of {len(x)}"
+    return said(x)

@@ -18,6 +18,9 @@ from weft.types import Dim, TensorType, expression
 from weft.types.expression import Symbol, Table, Terms
 from weft.types.size import FloatNumber, IntNumber, Number, Size, is_symbolic
 
+#: a size beyond this gets a capture of its own: so sums of sizes are known to fit in 64 bits
+LARGEST = 2**40
+
 Place = tuple[int, int]  # a leaf of the arguments, and an axis of it
 
 
@@ -78,6 +81,7 @@ class Symbols:
         self.is_open = True
         self.numbers: dict[int, Any] = {}  # by leaf
         self.places: dict[Place, Any] = {}  # what the axes of arguments were taken for
+        self.most: dict[Place, float] = {}  # of the axes that symbols stand for
         self._facts: dict[Any, bool] = {}
         self._known: dict[Any, int] = {}
 
@@ -86,7 +90,10 @@ class Symbols:
     def size(self, name: str, place: Place, hint: int, bounds: Dim | None = None) -> Size:
         """A symbol for the size of an axis of an argument."""
         least = 0 if bounds is None else bounds.min
-        most = math.inf if bounds is None or bounds.max is None else bounds.max
+        most: float = LARGEST if hint <= LARGEST else math.inf
+        if bounds is not None and bounds.max is not None:
+            most = bounds.max
+        self.most[place] = most
         i = self.table.number(Symbol(name, *place), (least, most))
         symbol: Terms = (((i,), 1),)
         if least > 0:
@@ -175,10 +182,10 @@ class Symbols:
     def compute(self, f: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         hint = f(*(_value(x) for x in xs))  # raises what Python raises
         if f in (operator.truediv, operator.floordiv, operator.mod):
-            self.ask(operator.ne, (xs[1], 0))  # which is true, having come so far
+            _ = xs[1] != 0  # asked, so that it is guarded; here it is true
         elif f is operator.pow:
             whole = all(isinstance(x, int) for x in xs)
-            self.ask(operator.lt, (xs[1] if whole else xs[0], 0))  # decides the kind of result
+            _ = (xs[1] if whole else xs[0]) < 0  # asked: it decides the kind of result
         if type(hint) not in (int, float):
             for x in xs:
                 if is_symbolic(x):
@@ -287,7 +294,7 @@ class Symbols:
         values = self.values(leaves)
         for (leaf, axis), n in self.places.items():
             now = leaves[leaf].type.shape[axis]
-            if now != values.of(n):
+            if now != values.of(n) or now > self.most.get((leaf, axis), now):
                 what = n.text if type(n) is Size else str(n)
                 return f"axis {axis} of argument {leaf} was {what}, now it is {now}"
         return None

@@ -52,7 +52,8 @@ class Draws:
 
     key: Value
     offset: Value
-    count: int = 0
+    at: int = 0  # where the next is taken
+    count: int = 0  # taken in all
 
 
 @dataclass
@@ -170,9 +171,17 @@ class Trace:
         if self.draws is None:
             key, offset = (installed.tensor(self.parameter(scalar)) for _ in range(2))
             self.draws = Draws(key, offset)
-        at = self.draws.count
-        self.draws.count += count
+        at = self.draws.at
+        self.draws.at += count
+        self.draws.count = max(self.draws.count, self.draws.at)
         return self.draws.key, add(self.draws.offset, at) if at else self.draws.offset
+
+    def position(self) -> int:
+        return self.draws.at if self.draws else 0
+
+    def rewind(self, position: int) -> None:
+        if self.draws:
+            self.draws.at = position
 
     def _cell(self, owner: Any) -> Cell:
         found = self.cells.get(id(owner))

@@ -8,8 +8,8 @@ from weft.schedule.gather import GatherElements, GatherRows
 
 #: indices checked at once
 LANES = 8
-import os
-AHEAD = int(os.environ.get("AHEAD","0"))
+#: how many rows ahead to ask for memory, and for how much of a row: nothing else can foresee them
+AHEAD, NEAR = 2, 1024
 
 
 def lower(spec: GatherRows | GatherElements) -> str:
@@ -31,14 +31,9 @@ def _rows(spec: GatherRows) -> Kernel:
         o, j0 = t.divmod(first, k)
         start, j = t.variable(t.mul(o, n)), t.variable(j0)
         with t.loop(first, last) as row:
-            if AHEAD:
-                later = t.min(t.add(j.get(), AHEAD), t.sub(k, 1))
-                _, front, _ = t.index(spec.index, index, later, n)
-                source = t.add(t.mul(t.add(start.get(), front), run), skip)
-                with t.loop(0, t.min(size, 1024), 64) as line:
-                    where = t.at(x, "i8", t.add(source, line))
-                    t.emit(f"call void @llvm.prefetch.p0({where}, i32 0, i32 3, i32 1)")
-                t.declares.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            later = t.min(t.add(j.get(), AHEAD), t.sub(k, 1))
+            _, soon, _ = t.index(spec.index, index, later, n)  # perhaps bad: read by nothing
+            _fetch(t, t.at(x, "i8", t.add(t.mul(t.add(start.get(), soon), run), skip)), size)
             picked = t.checked_index(spec.index, index, j.get(), n)
             source = t.add(t.mul(t.add(start.get(), picked), run), skip)
             to = t.add(t.mul(row, run), skip)
@@ -46,6 +41,14 @@ def _rows(spec: GatherRows) -> Kernel:
             t.turn(j, k, start, n)
     t.ret()
     return t
+
+
+def _fetch(t: Kernel, row: Value, size: Value) -> None:
+    """Ask for the memory of a row, wherever that is: a wrong address is ignored."""
+    name = "llvm.prefetch.p0"
+    t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
+    with t.loop(0, t.min(size, NEAR), 64) as line:
+        t.emit(f"call void @{name}({t.at(row, 'i8', line)}, i32 0, i32 3, i32 1)")
 
 
 def _elements(spec: GatherElements) -> Kernel:

@@ -18,6 +18,7 @@ from weft.codegen import (
     search,
     sort,
     spread,
+    stack,
     transpose,
     window,
 )
@@ -35,6 +36,7 @@ from weft.schedule.scatter import Scatter
 from weft.schedule.search import Nonzero, SearchSorted
 from weft.schedule.sort import Sort, TopK
 from weft.schedule.spread import Spread
+from weft.schedule.stack import Stack
 from weft.schedule.transpose import TransposeSpec
 from weft.schedule.window import WindowSpread
 
@@ -55,6 +57,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     TopK: sort.lower,
     Concat: concat.lower,
     Spread: spread.lower,
+    Stack: stack.lower,
     WindowSpread: window.lower,
 }
 

@@ -144,7 +144,7 @@ def _pulled(
     end_types: Sequence[Any] = (),
     merged: dict[Any, Any] | None = None,
 ) -> Pulled:
-    """A piece pulled back: params, cotangents and sums -> cotangents of `ends`, sums of `groups`."""
+    """A piece pulled back: params, cotangents, sums -> cotangents of `ends`, sums of `groups`."""
     with Region() as back:
         gs = [back.parameter(t) for t in slopes]
         ss = [back.parameter(t) for t in sums]
@@ -212,9 +212,7 @@ def note_while(
             ends=[leaves[i] for i in live], end_types=slopes,
         )  # fmt: skip
         merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
-        last = _pulled(
-            region, values, live, groups, slopes, totals, params=params, merged=merged
-        )
+        last = _pulled(region, values, live, groups, slopes, totals, params=params, merged=merged)
         none = _skipped(live, inits, groups, slopes, totals)
         first, second = _nodes(test), _nodes(body)
         functions, captured = close("while_grad", [first, second, step, last])

@@ -108,9 +108,7 @@ def _while_types(*types: Any, regions: Regions) -> Any:
     return results_of(body)
 
 
-cond = register(
-    Control("cond", infer=_cond_types, doc="One of two functions, as a bool says.")
-)
+cond = register(Control("cond", infer=_cond_types, doc="One of two functions, as a bool says."))
 while_ = register(
     Control("while", infer=_while_types, doc="A function again while another is true.")
 )
@@ -122,9 +120,7 @@ def _while_grad_types(
     return results_of(regions[3])
 
 
-while_grad = register(
-    Control("while_grad", infer=_while_grad_types, doc="The reverse of a loop.")
-)
+while_grad = register(Control("while_grad", infer=_while_grad_types, doc="The reverse of a loop."))
 
 
 # on real tensors

@@ -38,13 +38,13 @@ DTYPE_OF = {d.short: from_short(d.short) for d in DTYPES}
 WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 _RESERVED = {*WORDS, *DTYPE_OF, *WEAK, "inf", "nan", "dim", "fn", "return", "data", "python"}
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
-_VALUE = re.compile(r"\w+(?:\.\w+)*")
+_WORD = r"[^\W\d]\w*(?:\.\w+)*"  # compiled when the first program is printed
+_VALUE = r"\w+(?:\.\w+)*"
 
 
 def is_word(name: str) -> bool:
     """Whether a name can stand in the text as it is."""
-    return _IDENTIFIER.fullmatch(name) is not None and name.split(".")[0] not in ("inf", "nan")
+    return re.fullmatch(_WORD, name) is not None and name.split(".")[0] not in ("inf", "nan")
 
 
 def is_free(name: str) -> bool:
@@ -54,4 +54,4 @@ def is_free(name: str) -> bool:
 
 def is_value_name(name: str) -> bool:
     """Whether it can stand behind %; digits alone are for values without a name."""
-    return _VALUE.fullmatch(name) is not None and not name.isdecimal()
+    return re.fullmatch(_VALUE, name) is not None and not name.isdecimal()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import json
 import math
 import struct
 from typing import Any
@@ -27,6 +25,8 @@ _QUIET = struct.pack("d", math.nan)
 
 def quoted(s: str) -> str:
     """A string as JSON has it; in plain ASCII where it could not be seen or stored otherwise."""
+    import json  # not needed to import Weft
+
     return json.dumps(s, ensure_ascii=not s.isprintable())
 
 
@@ -115,6 +115,8 @@ class Data:
 
     def section(self) -> list[str]:
         """The lines at the end."""
+        import base64  # not needed to import Weft
+
         out = []
         for bytes_, n in self.numbers.items():
             text = base64.b64encode(bytes_).decode()

@@ -12,8 +12,8 @@ from weft.ops.creation import arange
 from weft.ops.define import Value
 from weft.ops.elementwise import exp, greater_equal, where
 from weft.ops.linalg import matmul
-from weft.ops.makers import composite
-from weft.ops.movement import permute_dims, reshape
+from weft.ops.makers import composite, later
+from weft.ops.movement import again, permute_dims, reshape
 from weft.ops.normalization import softmax, softmax_grad
 from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
@@ -92,13 +92,23 @@ def attention_weights(q: Value, k: Value, *mask: Value, causal: bool, scale: flo
     return masked_softmax(scores) if mask else softmax(scores, axis=scores.type.ndim - 1)  # type: ignore[no-any-return]
 
 
-@composite(
+def _attention_vjp(g: Value, y: Value, *xs: Value, causal: bool, scale: float) -> Any:
+    """Computes the weights a second time: they are the largest thing there is to keep."""
+    return later.body_vjp("attention", _attend)(
+        g, y, *(again(x) for x in xs), causal=causal, scale=scale
+    )
+
+
+def _attend(q: Value, k: Value, v: Value, *mask: Value, causal: bool, scale: float) -> Value:
+    """The values, weighed by attention_weights."""
+    return matmul(attention_weights(q, k, *mask, causal=causal, scale=scale), v)  # type: ignore[no-any-return]
+
+
+attention = composite(
     "attention",
+    vjp=_attention_vjp,
     samples=_samples,
     reference=lambda q, k, v, *mask, causal, scale: (
         _weights_reference(q.astype("f8"), k, *mask, causal=causal, scale=scale) @ v
     ).astype(q.dtype),
-)
-def attention(q: Value, k: Value, v: Value, *mask: Value, causal: bool, scale: float) -> Value:
-    """The values, weighed by attention_weights."""
-    return matmul(attention_weights(q, k, *mask, causal=causal, scale=scale), v)  # type: ignore[no-any-return]
+)(_attend)

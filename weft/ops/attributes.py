@@ -81,6 +81,11 @@ def check(name: str, attrs: Mapping[str, Any]) -> None:
             raise ShapeError(name, expected=f"{word}: numbers of at most 2**62", got=repr(x))
 
 
+def numbers(attrs: Mapping[str, Any]) -> list[Any]:
+    """What tuples and single attributes hold."""
+    return [n for x in attrs.values() for n in (x if type(x) is tuple else (x,))]
+
+
 def _largest(x: Any) -> int:
     if type(x) is int:
         return abs(x)

@@ -23,6 +23,7 @@ from weft.ops.movement import broadcast_to, reshape
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
 from weft.types.dtype import float32, float64
+from weft.types.size import as_float
 
 Axes = tuple[int, ...]
 
@@ -108,7 +109,7 @@ def _axes(x: Value) -> Axes:
 
 
 def _count(x: Value) -> float:
-    return float(math.prod(x.type.shape[a] for a in _axes(x)))  # type: ignore[misc]
+    return as_float(math.prod(x.type.shape[a] for a in _axes(x)))  # type: ignore[misc]
 
 
 def _samples() -> Iterator[Sample]:
@@ -247,7 +248,7 @@ class _Groups:
 
     def statistics(self, eps: float) -> tuple[Value, Value]:
         """The mean of each group and one over its deviation."""
-        rows, n = reshape(self.x, shape=self.rows), float(self.rows[2])
+        rows, n = reshape(self.x, shape=self.rows), as_float(self.rows[2])
         mean = channel_mean(rows, axes=(2,), count=n)
         return mean, rsqrt(channel_variance(rows, mean, axes=(2,), count=n) + eps)
 
@@ -258,7 +259,7 @@ def _group_vjp(
     """As for the batch, with sums per channel first and then per group."""
     s = _Groups(x, groups)
     mean, r = s.statistics(eps)
-    middle, n = s.per_channel(mean), float(s.rows[2])
+    middle, n = s.per_channel(mean), as_float(s.rows[2])
     g_sum = channel_total(g, axes=s.spatial)
     moment = channel_moment(g, x, middle, axes=s.spatial)
     weight = _beside(params[0], x) if params else None

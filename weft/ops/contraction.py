@@ -15,7 +15,9 @@ from weft.types.record import dataclass
 @dataclass(frozen=True)
 class Window:
     """An operand's axis read at (pos * stride + tap * dilation - pad) / step, `pos` and `tap` being
-    labels. Outside the axis, and where the division has a remainder, it reads as 0.
+    labels. Outside the axis, and where the division has a remainder, it reads as 0; but if the
+    position is an axis of the result and the tap one of the other operand, summed over, a remainder
+    means that there is no such term: a transposed convolution multiplies no inserted zeros.
     """
 
     pos: str
@@ -73,8 +75,12 @@ def label_sizes(c: Contraction, a: TensorType, b: TensorType, place: str) -> dic
         for axis, n in zip(axes, t.shape, strict=True):
             if isinstance(axis, Window):
                 continue
-            known = sizes.get(axis, 1)
-            if known != 1 and n not in (1, known):
+            known = sizes.setdefault(axis, n)  # type: ignore[arg-type]
+            if n == known:
+                continue
+            if known == 1:
+                sizes[axis] = n  # type: ignore[assignment]
+            elif n != 1:
                 raise ShapeError(
                     place,
                     expected=f"matching sizes, {c.a} and {c.b}"
@@ -83,7 +89,6 @@ def label_sizes(c: Contraction, a: TensorType, b: TensorType, place: str) -> dic
                     got=f"{a} and {b}",
                     hint=f"sizes {known} and {n} meet",
                 )
-            sizes[axis] = n if known == 1 else known  # type: ignore[assignment]
     for axis in (*c.a, *c.b):
         if isinstance(axis, Window):
             far = abs(axis.stride) * sizes[axis.pos] + abs(axis.dilation) * sizes[axis.tap]

@@ -17,7 +17,7 @@ from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
 from weft.ops import attributes
-from weft.ops.operand import is_live, number_node, strong
+from weft.ops.operand import check_range, is_live, number_node, strong
 from weft.types import TensorType
 from weft.types.size import Number, is_symbolic, plain
 
@@ -145,6 +145,12 @@ class Capture(Protocol):
 
     def draw(self, count: int) -> tuple[Any, Any]:
         """Key and first counter of so many random numbers."""
+
+    def position(self) -> int:
+        """How many random numbers were drawn."""
+
+    def rewind(self, position: int) -> None:
+        """Draw from there on again."""
 
 
 class _Capturing(threading.local):
@@ -285,7 +291,8 @@ def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         for x in xs
     )
     if (capturing.now is not None and capturing.now.takes(lifted)) or any(
-        isinstance(x, Value) and isinstance(x.data, Node) for x in lifted
+        isinstance(x, Value) and isinstance(x.data, Node) or is_symbolic(x)
+        for x in (*lifted, *attributes.numbers(attrs))
     ):
         return record_call(op, lifted, attrs)
     with standard_mode():
@@ -345,6 +352,7 @@ def record_call(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     operand_types = types_of(xs)
     attrs = {k: _fixed(v) for k, v in attrs.items()}
     out = inferred(op, operand_types, attrs)
+    check_range(op.name, xs, operand_types)
     capture = capturing.now
     live = capture is not None and any(map(is_live, xs))
     if live and op.name != "full" and inferred(op, strong(operand_types, xs), attrs) != out:

@@ -33,6 +33,7 @@ from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
 from weft.ops.scatter import take_along_axis
 from weft.types.dtype import DTYPES, float32, int32
+from weft.types.size import as_float
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -54,7 +55,7 @@ def reduced(loss: Value, x: Value, reduction: str) -> Value:
     if reduction == "none":
         return narrowed(loss, x)
     out = total(loss, axes=tuple(range(loss.type.ndim)), keepdims=False)
-    return narrowed(out / float(loss.type.size) if reduction == "mean" else out, x)
+    return narrowed(out / as_float(loss.type.size) if reduction == "mean" else out, x)
 
 
 def _reduced_reference(loss: Any, x: Any, reduction: str) -> Any:

@@ -107,6 +107,14 @@ alias = register(
        doc="The same value under another name: where a gradient can end.")
 )  # fmt: skip
 
+again = register(
+    Op("again", lambda t: t, at=lambda i, x: x(i), view=lambda l: (l, 0), onnx="Identity",
+       vjp=lambda g, y, x: (g,), reference=lambda x: x,
+       samples=lambda: iter([Sample((array((2, 3), float32),))]),
+       doc="The same value, for computing something a second time: a compiled program does not "
+           "take what is computed from it for what was computed before.")
+)  # fmt: skip
+
 
 # permute
 
@@ -283,14 +291,19 @@ def _spread_axes(have: Shape, want: Shape) -> tuple[int, ...]:
     return (*range(lead), *(k for k, (n, m) in pairs if n != m and n == 1))
 
 
+def _equal(a: Shape, b: Shape) -> bool:
+    """Whether shapes are; sizes that may be symbols are compared only where the ranks agree."""
+    return len(a) == len(b) and a == b
+
+
 def _like(g: Value, x: Value) -> Value:
     """Sum a cotangent back to the shape of the operand it belongs to, in the operand's dtype."""
     have, want = g.type, x.type
-    if have.shape != want.shape:
+    if not _equal(have.shape, want.shape):
         axes = _spread_axes(have.shape, want.shape)
         if axes:
             g = later.sum(g, axes=axes, keepdims=False)
-        if g.type.shape != want.shape:
+        if not _equal(g.type.shape, want.shape):
             g = reshape(g, shape=want.shape)
     return g if have.dtype is want.dtype else astype(g, dtype=want.dtype)
 

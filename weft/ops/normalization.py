@@ -28,6 +28,7 @@ from weft.ops.reduction import (
 )
 from weft.ops.samples import Sample, array
 from weft.types.dtype import DTYPES, float32, float64, int32
+from weft.types.size import as_float
 
 Axes = tuple[int, ...]
 
@@ -220,7 +221,7 @@ def _check_row(place: str, x: Value, params: tuple[Value, ...]) -> None:
 
 
 def _count(x: Value) -> float:
-    return float(x.type.shape[-1])  # type: ignore[arg-type]
+    return as_float(x.type.shape[-1])
 
 
 def _row_sum(x: Value) -> Value:

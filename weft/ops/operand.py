@@ -39,6 +39,18 @@ def number_node(
     return Node(full, (scalar(x),), attrs, TensorType((), meet))
 
 
+def check_range(name: str, xs: tuple[Any, ...], types: tuple[Any, ...]) -> None:
+    """Raise unless every integer among the operands fits the dtype that it travels in."""
+    large = [x for x in xs if type(x) is int and not 0 <= x < 128]
+    if not large or name == "full":
+        return
+    meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))
+    travels = float64 if meet.is_float else meet
+    for x in large:
+        if not _fits(travels)(x):
+            raise NumericsError(name, expected=f"a number {travels.name} holds", got=str(x))
+
+
 def strong(types: tuple[Any, ...], xs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The operand types where the numbers that change are tensors of the dtype they meet in."""
     meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))

@@ -104,7 +104,7 @@ def sgd_momentum_update(
 def _damped_samples() -> Iterator[Sample]:
     for s in _samples(1, (0.1, 0.9, 0.5), {"decay": "none", "nesterov": False})():
         for t in (1, 4):
-            yield Sample((*s.args[:3], np.int64(t), *s.args[3:]), s.attrs)
+            yield Sample((*s.args[:3], np.asarray(t), *s.args[3:]), s.attrs)
 
 
 def _damped_reference(
@@ -134,8 +134,8 @@ def sgd_damped_update(
 
 def _scale_samples() -> Iterator[Sample]:
     for t in (1, 1000):
-        numbers = (np.float64(x) for x in (0.001, 0.9, 0.999))
-        yield Sample((np.int64(t), *numbers), {"dtype": float32 if t == 1 else float64})
+        numbers = (np.asarray(x) for x in (0.001, 0.9, 0.999))
+        yield Sample((np.asarray(t), *numbers), {"dtype": float32 if t == 1 else float64})
 
 
 @composite(
@@ -256,7 +256,7 @@ def rmsprop_update(
 
 @composite(
     "adagrad_rate",
-    samples=lambda: iter([Sample((np.int64(9), np.float64(0.1), np.float64(0.2)))]),
+    samples=lambda: iter([Sample(tuple(np.asarray(x) for x in (9, 0.1, 0.2)))]),
     reference=lambda t, lr, slowing: lr / (1 + (t - 1) * slowing),
 )
 def adagrad_rate(step: Value, lr: Value, slowing: Value) -> Value:

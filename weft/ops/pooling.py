@@ -43,14 +43,16 @@ def _window_type(
     if t.dtype.kind == "b":
         raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
     rank = len(kernel)
-    said = f"kernel {kernel}, stride {stride}, offset {offset}, sizes {sizes}, dilation {dilation}"
+    said = lambda: (  # symbols are not asked for their values unless there is something to say
+        f"kernel {kernel}, stride {stride}, offset {offset}, sizes {sizes}, dilation {dilation}"
+    )
     if not 0 < rank == len(stride) == len(offset) == len(sizes) == len(dilation) <= t.ndim:
-        raise ShapeError(place, expected="as many of each as axes of windows", got=f"{said} of {t}")
+        raise ShapeError(place, expected="as many of each as axes of windows", got=f"{said()} of {t}")
     if min(*kernel, *stride, *dilation) < 1:
-        raise ShapeError(place, expected="kernel, stride and dilation of 1 or more", got=said)
+        raise ShapeError(place, expected="kernel, stride and dilation of 1 or more", got=said())
     for k, s_, o, m, d in zip(kernel, stride, offset, sizes, dilation, strict=True):
         if abs(o) + m * s_ + k * d > _FAR:
-            raise ShapeError(place, expected="windows nearer than 2**62", got=said)
+            raise ShapeError(place, expected="windows nearer than 2**62", got=said())
     return TensorType((*t.shape[: t.ndim - rank], *sizes), t.dtype)
 
 

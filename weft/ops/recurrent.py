@@ -61,7 +61,7 @@ def _time_samples() -> Iterator[Sample]:
 @composite(
     "time_steps",
     samples=_time_samples,
-    vjp=lambda g, y, x: (lambda: stack(*g, axis=0),),
+    vjp=lambda g, y, x: (lambda: stack(*(g if isinstance(g, tuple) else (g,)), axis=0),),
     reference=lambda x: tuple(x),
 )
 def time_steps(x: Value) -> tuple[Value, ...]:

@@ -20,6 +20,7 @@ from weft.ops.movement import broadcast_to, reshape
 from weft.ops.samples import Sample, array
 from weft.types import DType, Shape, TensorType
 from weft.types.dtype import DTYPES, bool_, float32, int64, uint64
+from weft.types.size import as_float
 
 Axes = tuple[int, ...]
 
@@ -175,7 +176,7 @@ later.sum = sum
 
 
 def _count(x: Value, axes: Axes) -> float:
-    return float(math.prod(x.type.shape[a] for a in axes))  # type: ignore[misc]
+    return as_float(math.prod(x.type.shape[a] for a in axes))  # type: ignore[misc]
 
 
 def floating(x: Value) -> Value:

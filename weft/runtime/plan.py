@@ -45,15 +45,16 @@ class Word(IntEnum):
     STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
     THREADS = 16  # that scratch memory was planned for
     LAYOUTS = 17  # pointer: the Layout object of every input, if this is a program; else 0
+    STACKS = 18  # pointer: how many growing stacks there are, where in the arena their handles; or 0
 
 
 class PhaseWord(IntEnum):
     """What the words of each phase mean."""
 
-    FUNCTION = 0
-    TASKS = 1
-    GRAIN = 2
-    RECIPE = 3  # pointer: how to write the frame of the step that begins here, or 0
+    FUNCTION = 0  # 0: a jump
+    TASKS = 1  # of a jump: to which phase
+    GRAIN = 2  # of a jump: 0 always, 1 if its condition is true, 2 if it is false
+    RECIPE = 3  # of a jump: pointer to base and offset of its condition; else pointer: how to write the frame of the step that begins here, or 0
 
 
 class Status(IntEnum):

@@ -24,8 +24,18 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     recipes: list[int] = []
     recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
     longest = 1
+    begins: list[int] = []  # of each step: its first phase
+    leaps: list[int] = []  # phases that are jumps, to steps not yet placed
     for step in plan.steps:
         start = len(recipes)
+        begins.append(len(recipe_of))
+        if step.jump is not None:
+            for spot in step.operands:
+                recipes += (spot.base, _offset(spot))
+            leaps.append(len(recipe_of))
+            phases += (0, step.jump.target, step.jump.when, 0)
+            recipe_of.append(start)
+            continue
         recipes += (step.scratch.offset if step.scratch else 0, len(step.operands))
         for spot in step.operands:
             recipes += (spot.base, _offset(spot))
@@ -38,6 +48,10 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
                 grain = max(phase.tasks, 1)
             phases += (at, phase.tasks, grain, 0)
             recipe_of.append(-1 if i else start)
+    begins.append(len(recipe_of))
+    for i in leaps:
+        phases[4 * i + 1] = begins[phases[4 * i + 1]]
+    stacks = [len(plan.stacks), *(_offset(s) for s in plan.stacks)]
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
     sizes = [layout.type.nbytes for layout in plan.outs]
     if longest + 3 * len(kinds) + 3 * len(sizes) > MAX_WORDS:
@@ -53,7 +67,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     memory[Word.STEP_WORDS] = longest
     memory[Word.THREADS] = plan.threads
     expected = [id(x) if isinstance(x, Layout) else 0 for x in inputs]
-    memory.extend((*phases, *kinds, *sizes, *recipes, *expected))
+    memory.extend((*phases, *kinds, *sizes, *recipes, *expected, *stacks))
     # extended for the last time: from here on it stays where it is
     start = memory.buffer_info()[0] + 8 * len(Word)
     memory[Word.PARAMS] = memory[Word.PHASES] = start
@@ -61,6 +75,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
     recipes_at = memory[Word.SIZES] + 8 * len(sizes)
     memory[Word.LAYOUTS] = recipes_at + 8 * len(recipes)
+    memory[Word.STACKS] = memory[Word.LAYOUTS] + 8 * len(expected) if plan.stacks else 0
     for i, offset in enumerate(recipe_of):
         if offset >= 0:
             memory[len(Word) + 4 * i + 3] = recipes_at + 8 * offset

@@ -7,6 +7,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -15,11 +16,13 @@ from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
 from weft.schedule.arena import place
+from weft.schedule.control import plan_control
 from weft.schedule.launch import Launch, Machine
+from weft.schedule.order import arrange
 from weft.schedule.partition import Group, partition, plan_group, smaller
+from weft.schedule.recompute import recompute
 from weft.schedule.single import plan_single, weak_dtype
-from weft.types import DType, result_dtype
-from weft.types.dtype import float64
+from weft.types import DType, TensorType, result_dtype
 from weft.types.record import dataclass
 
 #: bases that a place may count from; inputs and then outputs follow
@@ -48,14 +51,23 @@ class Spot:
     block: Block | None = None
 
 
+@dataclass(eq=False)
+class Jump:
+    """To another step: always, or as a bool says. See `weft.schedule.control`."""
+
+    when: int
+    target: int = -1
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One launch on places in memory."""
+    """One launch on places in memory, or a jump (whose condition is its operand)."""
 
     launch: Launch
     operands: tuple[Spot, ...]  # inputs, then results
     scratch: Block | None
     nodes: tuple[Node, ...]
+    jump: Jump | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +80,19 @@ class ProgramPlan:
     outs: tuple[Layout, ...]
     threads: int
     keep: tuple[Any, ...] = field(default=())  # owners of the constants
+    stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
 
     @property
     def heavy(self) -> bool:
-        return any(s.launch.heavy for s in self.steps)
+        return any(
+            s.launch.heavy or (s.jump is not None and s.jump.target <= i)  # may go on for long
+            for i, s in enumerate(self.steps)
+        )
 
 
 def plan_program(f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> ProgramPlan:
     """The plan of `f` on inputs of these layouts. Results are dense, in the order of `f.results`."""
-    return _Planner(f, layouts, machine).plan()
+    return _Planner(recompute(f), layouts, machine).plan()
 
 
 class _Planner:
@@ -85,6 +101,7 @@ class _Planner:
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
+        self.stacks: list[Spot] = []
         self.spots: dict[Node, Spot] = {
             p: Spot(OPERANDS + i, 0, layout)
             for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
@@ -94,7 +111,7 @@ class _Planner:
             self.targets.setdefault(r, OPERANDS + len(f.params) + i)
 
     def plan(self) -> ProgramPlan:
-        for group in partition(self.f):
+        for group in arrange(partition(self.f), self.f.results):
             self._group(group)
         for i, r in enumerate(self.f.results):
             base = OPERANDS + len(self.f.params) + i
@@ -109,8 +126,55 @@ class _Planner:
             b.offset = at
         outs = tuple(Layout.dense(r.type) for r in self.f.results)
         return ProgramPlan(
-            self.f, tuple(self.steps), top, outs, self.machine.threads, tuple(self.keep)
+            self.f,
+            tuple(self.steps),
+            top,
+            outs,
+            self.machine.threads,
+            tuple(self.keep),
+            tuple(self.stacks),
         )
+
+    # control flow: what `weft.schedule.control` asks for
+
+    def region(self, f: Function, spots: Sequence[Spot]) -> list[Spot]:
+        """Plan a function here, on values in these places; where its results are."""
+        inner = _Planner(f, tuple(s.layout for s in spots), self.machine)
+        inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
+        inner.stacks, inner.targets = self.stacks, {}
+        inner.spots = dict(zip(f.params, spots, strict=True))
+        for group in arrange(partition(f), f.results):
+            inner._group(group)
+        return [inner._operand(r) for r in f.results]
+
+    def jump(self, when: int, condition: Spot | None = None) -> Jump:
+        made = Jump(when)
+        if condition is not None and condition.block is not None:
+            condition.block.death = max(condition.block.death, len(self.steps))
+        operands = () if condition is None else (condition,)
+        self.steps.append(Step(Launch(()), operands, None, (), made))
+        return made
+
+    def stack(self, layout: Layout) -> Spot:
+        """The handle of a stack."""
+        self.stacks.append(self._result(layout))
+        return self.stacks[-1]
+
+    def copy_to(self, spot: Spot, place: Spot) -> None:
+        assert isinstance(spot.layout, Layout)
+        type_ = spot.layout.type
+        launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
+        assert launch is not None
+        self._append(launch, (spot, place), ())
+
+    def room(self, layout: Layout) -> Spot:
+        return self._result(layout)
+
+    def operand(self, n: Node) -> Spot:
+        return self._operand(n)
+
+    def append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
+        self._append(launch, operands, nodes)
 
     # one group
 
@@ -131,14 +195,18 @@ class _Planner:
             return  # placed with the node it picks from
         if op is constant:
             self._constant(n)
+        elif n.regions:
+            plan_control(self, n)
         elif op.view is not None:
             self._view(n, op)
         else:
             self._single(n, op)
 
     def _single(self, n: Node, op: Op) -> None:
-        met = result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs))
-        inputs = [self._operand(i, weak_dtype(met)) for i in n.inputs]
+        travels = None  # what Python numbers are to a kernel
+        if not all(isinstance(i.type, TensorType) for i in n.inputs):
+            travels = weak_dtype(result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs)))
+        inputs = [self._operand(i, travels) for i in n.inputs]
         if op.dense:
             inputs = [s if self._dense(s) else self._copy(s) for s in inputs]
         types = tuple(i.type for i in n.inputs)
@@ -174,20 +242,20 @@ class _Planner:
 
     # places
 
-    def _operand(self, n: Node) -> Spot:
+    def _operand(self, n: Node, travels: DType | None = None) -> Spot:
         spot = self.spots.get(n)
         if spot is None and n.op is constant:
             self._constant(n)
-            spot = self.spots.get(n) or self._number(n)
+            spot = self.spots.get(n) or self._number(n, travels)
         assert spot is not None, n.op.name
         return spot
 
-    def _number(self, n: Node) -> Spot:
+    def _number(self, n: Node, travels: DType | None) -> Spot:
         """A Python number that a kernel reads from memory."""
         import numpy as np
 
         value = n.attr("value")
-        dtype = float64 if isinstance(value, float) else weak_dtype(result_dtype(type(value)))
+        dtype = travels or weak_dtype(result_dtype(type(value)))
         array = np.asarray([value], dtype.np)
         self.keep.append(array)
         return Spot(ABSOLUTE, array.ctypes.data, dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError
 from weft.ops.define import Op, Value, installed
-from weft.types.size import index
+from weft.types.size import as_float, index
 
 
 def value(x: Any) -> Value:
@@ -74,7 +74,7 @@ def _float(x: Any, place: str, name: str) -> float:
     if not isinstance(x, (int, float, np.floating, np.integer, np.bool_)):
         raise DTypeError(place, expected=f"{name}: one number", got=_shown(x))
     try:
-        return float(x)
+        return as_float(x)
     except OverflowError:
         return math.copysign(math.inf, x)
 

@@ -109,7 +109,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool 
     if isinstance(fill_value, Value):
         wanted = fill_value.type.dtype if dtype is None else as_dtype(dtype)
     else:
-        wanted = as_dtype(type(fill_value)) if dtype is None else as_dtype(dtype)
+        wanted = as_dtype(fill_value.__class__) if dtype is None else as_dtype(dtype)
         fill_value = _representable(fill_value, wanted, "full")
     return finished(ops.full(fill_value, shape=sizes(shape, "full"), dtype=wanted), requires_grad)
 
@@ -119,7 +119,7 @@ def _representable(x: Any, dtype: DType, place: str) -> Any:
         info = np.iinfo(dtype.np)
         if not info.min <= x <= info.max:
             raise NumericsError(place, expected=f"a number that {dtype.name} holds", got=str(x))
-        return int(x) if x < 2**63 else int(x) - 2**64  # it travels as an int64
+        return +x if x < 2**63 else x - 2**64  # it travels as an int64
     if isinstance(x, int) and abs(x) >= 2**63:
         return float(x)
     return x

@@ -9,11 +9,13 @@ import numpy as np
 from weft.buffer.dlpack import from_dlpack as _share
 from weft.buffer.interchange import SMALL, adopt, copy_from_numpy, share_numpy, to_numpy
 from weft.errors import DTypeError, NumericsError, ShapeError, SharingError
+from weft.ops.creation import full
 from weft.ops.define import Value, data_of, fresh, installed, standard_mode
 from weft.ops.elementwise import astype, copy as copied
 from weft.tensor.arguments import flag
 from weft.types import DType, as_dtype
 from weft.types.dtype import float32, int64
+from weft.types.size import is_symbolic
 
 __all__ = ["asarray", "from_dlpack", "tensor"]
 
@@ -91,6 +93,8 @@ def finished(x: Any, requires_grad: bool) -> Any:
 
 def _copied(data: Any, dtype: Any, place: str) -> Value:
     wanted = None if dtype is None else as_dtype(dtype)
+    if is_symbolic(data) and (wanted is None or wanted.is_float):
+        return full(data, shape=(), dtype=wanted or as_dtype(data.__class__))  # type: ignore[no-any-return]
     if isinstance(data, Value):
         same = installed.tensor(data_of(data))
         return (

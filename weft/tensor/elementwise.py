@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft.errors import DTypeError
+from weft.errors import DTypeError, NumericsError
 from weft.ops import elementwise as ew
 from weft.ops.define import Op, Value, installed
-from weft.tensor.arguments import value
-from weft.tensor.operators import refuse_zero
+from weft.tensor.arguments import integer, value
+from weft.tensor.operators import beyond, refuse_zero
+from weft.types.dtype import float64
 
 #: name -> docstring: the examples of this file's functions, for doctest
 __test__: dict[str, str] = {}
@@ -58,6 +59,29 @@ def _two(
 
     _documented(function, op, says, example, shows)
     return function
+
+
+def _compared(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any], Any]:
+    plain = _two(op, says, example, shows)
+
+    def function(a: Any, b: Any, /) -> Any:
+        try:
+            return plain(a, b)
+        except NumericsError:
+            if isinstance(a, Value) and b.__class__ is int:
+                return beyond(op, a, b)
+            if isinstance(b, Value) and a.__class__ is int:
+                return beyond(_FLIPPED[op], b, a)
+            raise
+
+    _documented(function, op, says, example, shows)
+    return function
+
+
+_FLIPPED = {
+    ew.equal: ew.equal, ew.not_equal: ew.not_equal, ew.less: ew.greater, ew.greater: ew.less,
+    ew.less_equal: ew.greater_equal, ew.greater_equal: ew.less_equal,
+}  # fmt: skip
 
 
 def _three(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any, Any], Any]:
@@ -182,12 +206,14 @@ relu = _one(ew.relu, "x where it is positive, else 0.", "[-1.0, 2.0]", "tensor([
 
 # comparison
 
-equal = _two(ew.equal, "a == b.", "wf.tensor([1, 2]), 2", "tensor([False,  True])")
-not_equal = _two(ew.not_equal, "a != b.", "wf.tensor([1, 2]), 2", "tensor([ True, False])")
-less = _two(ew.less, "a < b.", "wf.tensor([1, 2]), 2", "tensor([ True, False])")
-less_equal = _two(ew.less_equal, "a <= b.", "wf.tensor([1, 2]), 2", "tensor([ True,  True])")
-greater = _two(ew.greater, "a > b.", "wf.tensor([1, 2]), 1", "tensor([False,  True])")
-greater_equal = _two(ew.greater_equal, "a >= b.", "wf.tensor([1, 2]), 1", "tensor([ True,  True])")
+equal = _compared(ew.equal, "a == b.", "wf.tensor([1, 2]), 2", "tensor([False,  True])")
+not_equal = _compared(ew.not_equal, "a != b.", "wf.tensor([1, 2]), 2", "tensor([ True, False])")
+less = _compared(ew.less, "a < b.", "wf.tensor([1, 2]), 2", "tensor([ True, False])")
+less_equal = _compared(ew.less_equal, "a <= b.", "wf.tensor([1, 2]), 2", "tensor([ True,  True])")
+greater = _compared(ew.greater, "a > b.", "wf.tensor([1, 2]), 1", "tensor([False,  True])")
+greater_equal = _compared(
+    ew.greater_equal, "a >= b.", "wf.tensor([1, 2]), 1", "tensor([ True,  True])"
+)
 isnan = _one(ew.isnan, "Whether x is NaN.", "[1.0, float('nan')]", "tensor([False,  True])")
 isinf = _one(ew.isinf, "Whether x is infinite.", "[1.0, float('-inf')]", "tensor([False,  True])")
 isfinite = _one(
@@ -273,3 +299,15 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     if min is None or max is None:
         return ew.minimum(v, max) if min is None else ew.maximum(v, min)
     return ew.clip(v, min, max)
+
+
+def rounded(x: Value, digits: Any) -> Any:
+    """To so many decimal digits, as NumPy does it; negative ones are those before the point."""
+    n = integer(digits, "round")
+    d = x.type.dtype
+    if n > 300 or (n >= 0 and not d.is_float):
+        return ew.copy(x)
+    by = 10.0 ** min(abs(n), 300)
+    if not d.is_float:
+        return ew.astype(round(ew.astype(x, dtype=float64) / by) * by, dtype=d)
+    return round(x * by) / by if n >= 0 else round(x / by) * by

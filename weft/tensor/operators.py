@@ -4,12 +4,14 @@ yet.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from weft.errors import DivisionError
+from weft.errors import DivisionError, NumericsError
+from weft.ops import elementwise as ew
 from weft.ops.define import Op, Value, installed
 
 _NUMBERS = (float, int, bool, np.generic, np.ndarray)
@@ -32,6 +34,42 @@ def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
         return op(a, b) if isinstance(a, _NUMBERS) else NotImplemented
 
     return _named(flipped if flip else method, op)
+
+
+def comparing(op: Op) -> Callable[[Any, Any], Any]:
+    """a op b, where a Python integer that the dtype of a does not hold has its place all the
+    same: beyond every element.
+    """
+    plans = op.plans
+
+    def method(a: Any, b: Any) -> Any:
+        try:
+            plan = plans[a.data.layout, b.data.layout if isinstance(b, Value) else b.__class__]
+        except (KeyError, AttributeError):
+            plan = None
+        try:
+            if plan is not None:
+                return installed.launch(plan, a, b)
+            return op(a, b) if isinstance(b, (Value, *_NUMBERS)) else NotImplemented
+        except NumericsError:
+            if b.__class__ is not int:
+                raise
+            return beyond(op, a, b)
+
+    return _named(method, op)
+
+
+def beyond(op: Op, a: Value, n: int) -> Any:
+    """A comparison with an integer that is larger, or less, than all that the dtype of a holds."""
+    if a.type.dtype.is_float:  # infinity is beyond it, and NaN nowhere
+        name, end = op.name, math.inf if n > 0 else -math.inf
+        if name in ("equal", "not_equal"):
+            return op(a, math.nan)
+        if name.startswith("less"):
+            return (ew.less if n > 0 else ew.less_equal)(a, end)
+        return (ew.greater_equal if n > 0 else ew.greater)(a, end)
+    true = op.name == "not_equal" or op.name.startswith("less" if n > 0 else "greater")
+    return (ew.equal if true else ew.not_equal)(a, a)
 
 
 def refuse_zero(op: Op, a: Any, b: Any) -> None:

@@ -11,7 +11,7 @@ import os
 import threading
 from typing import Any
 
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import random as ops
 from weft.ops.define import Op, Value, capturing, installed
 from weft.ops.elementwise import astype, less
@@ -72,6 +72,8 @@ def manual_seed(seed: int) -> None:
     True
     """
     n = integer(seed, "manual_seed")
+    if not -(2**63) <= n < 2**64:
+        raise NumericsError("manual_seed", expected="a seed of 64 bits", got=str(n))
     with _generator.lock:
         _generator.key, _generator.offset = n % 2**64, 0
 

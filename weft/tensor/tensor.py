@@ -17,7 +17,7 @@ from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.buffer.dlpack import to_dlpack
-from weft.buffer.interchange import copy_from_numpy, to_numpy
+from weft.buffer.interchange import copy_from_numpy, read_number, to_numpy
 from weft.errors import (
     CaptureError,
     DeviceError,
@@ -29,12 +29,14 @@ from weft.errors import (
 )
 from weft.ir import user_location
 from weft.ops import elementwise as ew
+from weft.ops.creation import full
 from weft.ops.define import Value, capturing, data_of, fresh, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
-from weft.tensor.operators import binary, dividing
+from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
+from weft.types.size import is_symbolic
 
 Axes = int | Sequence[int] | None
 
@@ -114,6 +116,13 @@ class Tensor(Value):
     def requires_grad(self, wanted: bool) -> None:
         flag(wanted, "requires_grad")
         if not wanted:
+            if not self.is_leaf:
+                raise GradError(
+                    "requires_grad",
+                    expected="a tensor that no op made, to stop noting gradients for",
+                    got=f"the result of {self.note.call.op.name}",
+                    hint="use .detach()",
+                )
             self.note = self.leaf = None
         elif self.note is None:
             if not self.dtype.is_float:
@@ -192,10 +201,9 @@ class Tensor(Value):
         """The one element, as a Python number."""
         if self.size != 1:
             raise ShapeError("item()", expected="a tensor of one element", got=str(self.type))
-        a = to_numpy(self._buffer("item()"))
-        if self.dtype.is_float:
-            return _wide(a).item()  # type: ignore[no-any-return]
-        return a.item()  # type: ignore[no-any-return]
+        data = self._buffer("item()")
+        with standard_mode():  # or a denormal number may be read as zero
+            return read_number(data)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -285,12 +293,31 @@ class Tensor(Value):
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:
-        return bool(statistics.any(ew.equal(self, x)))
+        return bool(statistics.any(elementwise.equal(self, x)))
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
+
+    def __round__(self, digits: Any = None) -> Tensor:
+        return elementwise.round(self) if digits is None else elementwise.rounded(self, digits)
 
     __hash__ = object.__hash__
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+        if spec and self.size == 1:
+            return format(self.item(), spec)
+        try:
+            return format(str(self), spec)
+        except ValueError:
+            raise ShapeError(
+                "format",
+                expected=f"one element, to write it as {spec!r}",
+                got=str(self.type),
+                hint="format the elements of .tolist()",
+            ) from None
 
     def __repr__(self) -> str:
         return display.text(self)
@@ -391,9 +418,9 @@ class Tensor(Value):
             binary(ew.bitwise_right_shift),
             binary(ew.bitwise_right_shift, flip=True),
         )
-        __eq__, __ne__ = binary(ew.equal), binary(ew.not_equal)
-        __lt__, __le__ = binary(ew.less), binary(ew.less_equal)
-        __gt__, __ge__ = binary(ew.greater), binary(ew.greater_equal)
+        __eq__, __ne__ = comparing(ew.equal), comparing(ew.not_equal)
+        __lt__, __le__ = comparing(ew.less), comparing(ew.less_equal)
+        __gt__, __ge__ = comparing(ew.greater), comparing(ew.greater_equal)
         __neg__, __pos__, __abs__ = elementwise.negative, elementwise.positive, elementwise.abs
         __invert__ = elementwise.bitwise_invert
         __getitem__ = indexing.get
@@ -457,7 +484,7 @@ for _module, _names in METHODS.items():
 
 
 def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same numbers as float64: denormal ones, too, where the host has them read as zero."""
+    """The same numbers as float64, denormal ones too."""
     if a.dtype == np.float64:
         return a
     with standard_mode():
@@ -481,6 +508,8 @@ def lift(x: Any) -> Tensor:
     """What an operand that is no tensor means: NumPy arrays and scalars are copied in."""
     if isinstance(x, (np.ndarray, np.generic)):
         return fresh(copy_from_numpy(np.asarray(x)))  # type: ignore[no-any-return]
+    if is_symbolic(x):
+        return full(x, shape=(), dtype=as_dtype(x.__class__))  # type: ignore[no-any-return]
     if type(x) in (float, int, bool):
         dtype = as_dtype(type(x))
         if type(x) is int and not -(2**63) <= x < 2**63:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from operator import mul
 from typing import Union
 
 from weft.errors import ShapeError
+from weft.types.record import dataclass
 
 _FAR = 2**62  # as good as no bound
 
@@ -105,11 +106,12 @@ class Dim:
         return not _positive(other - self, f"{self} >= {other}")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Sum(Dim):
     """A polynomial of sizes."""
 
     parts: tuple[tuple[Monomial, int], ...] = field(default=(), compare=False)
+    __repr__ = Dim.__repr__
 
     @property
     def terms(self) -> Terms:
@@ -127,11 +129,12 @@ class Sum(Dim):
         return _text(self.parts, word)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Quotient(Dim):
     """A size divided by another, rounded down."""
 
     over: tuple[Number, Number] = field(default=(0, 1), compare=False)
+    __repr__ = Dim.__repr__
 
     def at(self, sizes: Mapping[str, int]) -> int:
         a, b = (x.at(sizes) if isinstance(x, Dim) else x for x in self.over)

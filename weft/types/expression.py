@@ -79,7 +79,8 @@ def split(a: Terms, b: Terms) -> tuple[Terms, Terms]:
         if left is None:
             rest[m] = c
             continue
-        q, r = divmod(c, divisor) if not m else (c // divisor, c % divisor)
+        q = abs(c) // abs(divisor) * (1 if (c < 0) == (divisor < 0) else -1)
+        r = c - q * divisor
         if q:
             quotient[left] = q
         if r:
@@ -207,8 +208,8 @@ class Table:
         atom = self.atoms[i]
         if isinstance(atom, Symbol):
             return atom.name if names else atom.read
-        a, b = (self.source(x, names) for x in (atom.a, atom.b))
-        return f"(({a}) {atom.sign} ({b}))" if len(atom.a) > 1 else f"({a} {atom.sign} ({b}))"
+        a, b = (_wrapped(self.source(x, names)) for x in (atom.a, atom.b))
+        return f"({a} {atom.sign} {b})"
 
     def values(self, given: Callable[[Symbol], int]) -> list[int]:
         """Every atom's value, where the symbols have these."""
@@ -225,6 +226,10 @@ class Table:
 def evaluated(a: Terms, values: Sequence[int]) -> int:
     """What an expression comes to, given the values of atoms."""
     return sum(c * math.prod([values[i] for i in m]) for m, c in a)
+
+
+def _wrapped(text: str) -> str:
+    return text if text.replace(".", "").isalnum() else f"({text})"
 
 
 def _times(a: float, b: float) -> float:

@@ -15,12 +15,15 @@ import math
 import operator
 import os
 import sys
+import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Protocol
 
 from weft.types import expression
 from weft.types.expression import Table, Terms
 
+_WEAK = weakref.WeakValueDictionary.get.__code__.co_filename
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -57,6 +60,16 @@ def is_symbolic(x: Any) -> bool:
 def index(x: Any) -> Any:
     """`operator.index` of anything but a size, which stays what it is."""
     return x if type(x) is Size else operator.index(x)
+
+
+def applied(f: Callable[[Any], Any], x: Any) -> Any:
+    """f(x), of a number that may be a symbol: then f is called whenever its value is known."""
+    return x.scope.compute(f, (x,)) if is_symbolic(x) else f(x)
+
+
+def as_float(x: Any) -> float:
+    """float(x), of a number that may be a symbol."""
+    return x if type(x) is FloatNumber else applied(float, x)  # type: ignore[no-any-return]
 
 
 def plain(x: Any) -> Any:
@@ -147,7 +160,7 @@ class Size(Symbolic):
 
     def __hash__(self) -> int:
         """By the expression to Weft's own tables. A user's table has ints in it: by the value."""
-        if sys._getframe(1).f_code.co_filename.startswith(_PACKAGE):
+        if not self.scope.is_open or _is_own(sys._getframe(1)):
             return hash((id(self.scope), self.terms))
         return hash(self.settled("it is looked up"))
 
@@ -259,6 +272,16 @@ class Size(Symbolic):
 
     def bit_length(self) -> int:
         return int(self.settled("its bits are asked for").bit_length())
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether code of this package looks something up, or a table of types loses an entry."""
+    code = frame.f_code
+    if code.co_filename == _WEAK and frame.f_back is not None:
+        if code.co_name == "remove":
+            return True
+        code = frame.f_back.f_code
+    return code.co_filename.startswith(_PACKAGE)
 
 
 def _asked(a: Any, f: Any, b: Any) -> Any:

@@ -48,7 +48,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return _builtin(f, args, kwargs)
     if isinstance(f, functools._lru_cache_wrapper) and capturing.now is not None:
         return call(f.__wrapped__, *args, **kwargs)
-    method = kind.__dict__.get("__call__") or getattr(kind, "__call__")  # noqa: B004
+    method = kind.__dict__.get("__call__") or kind.__call__
     if isinstance(method, types.FunctionType) and is_users(method.__code__.co_filename):
         return call(method, f, *args, **kwargs)
     return _library(f, args, kwargs)

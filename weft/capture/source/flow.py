@@ -5,36 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.capture.join import UNDEFINED
+from weft.capture.source.calls import SPECIAL
 from weft.capture.source.reads import refuse, seen
+from weft.capture.source.signals import Return, Signal
+from weft.capture.source.symbolic import Loop, branch
+from weft.control.build import truth
+from weft.errors import DTypeError
 from weft.ir import Node
-from weft.ops.define import Value, data_of
+from weft.ops.define import Value, installed, real
+from weft.ops.elementwise import astype, logical_not, logical_or
+from weft.ops.movement import reshape
+from weft.types.dtype import int64
 
 Thunk = Callable[[], Any]
-
-
-class _Undefined:
-    def __repr__(self) -> str:
-        return "undefined"
-
-
-UNDEFINED = _Undefined()
-
-
-class _Break:
-    def __repr__(self) -> str:
-        return "break"
-
-
-BREAK = _Break()
-
-
-class Return:
-    """Leaving a loop's body for good, with the function's result."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+Put = Callable[..., None]
+Names = tuple[str, ...]
+_UNROLLED = 8  # steps of a range after which a break on tensors makes it a loop of the program
 
 
 def load(read: Thunk) -> Any:
@@ -46,7 +33,7 @@ def load(read: Thunk) -> Any:
 
 
 def is_symbolic(x: Any) -> bool:
-    return isinstance(x, Value) and isinstance(data_of(x), Node)
+    return isinstance(x, Value) and isinstance(real(x), Node)
 
 
 def test(x: Any) -> bool:
@@ -59,36 +46,112 @@ def test(x: Any) -> bool:
     return bool(seen(x))
 
 
-def if_(
-    condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Any, names: tuple[str, ...]
-) -> Any:
-    if not is_symbolic(condition):
-        return then() if seen(condition) else otherwise()
-    raise refuse("a branch on a tensor")
+# statements
 
 
-def while_(
-    check: Thunk, body: Thunk, get: Thunk, put: Any, names: tuple[str, ...], live: tuple[str, ...]
-) -> Any:
+def if_(condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Names) -> Any:
+    if is_symbolic(condition):
+        return branch(condition, then, otherwise, get, put, names)
+    return then() if seen(condition) else otherwise()
+
+
+def while_(check: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     while True:
         more = check()
         if is_symbolic(more):
-            raise refuse("a loop on a tensor")
+            return Loop(check, body, get, put, names, None).run()
         if not seen(more):
             return None
         signal = body()
+        if type(signal) is Signal:
+            return Loop(check, body, get, put, names, signal).run()
         if signal is not None:
             return signal
 
 
-def for_(
-    items: Any, body: Any, get: Thunk, put: Any, names: tuple[str, ...], live: tuple[str, ...]
-) -> Any:
-    for x in iterate(items):
-        signal = body(x)
-        if signal is not None:
-            return signal
-    return None
+def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names) -> Any:
+    if isinstance(items, Range):
+        return _count(items, body, get, put, names, None)
+    steps = iter(iterate(items))
+    left = len(items) if isinstance(items, range) else 0
+
+    def go_on() -> Any:
+        nonlocal left
+        for x in steps:
+            left -= 1
+            signal = body(x)
+            if type(signal) is not Signal:
+                if signal is not None:
+                    return signal
+            elif left > _UNROLLED:
+                rest = Range(x + items.step, items.stop, items.step)
+                return _count(rest, body, get, put, names, signal)
+            else:
+                stop = logical_or(_value(signal.broke), _value(signal.returns))
+                return branch(stop, lambda s=signal: s, go_on, get, put, names)
+        return None
+
+    return go_on()
+
+
+def _value(x: Any) -> Value:
+    return x if isinstance(x, Value) else installed.lift(x)
+
+
+class Range:
+    """A range whose bounds depend on tensors."""
+
+    def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
+        if isinstance(step, Value):
+            raise refuse("a range whose step is a tensor", "give it a Python step")
+        if step == 0:
+            raise ValueError("range() arg 3 must not be zero")
+        self.start, self.stop, self.step = start, stop, step
+
+    def __iter__(self) -> Any:
+        raise refuse("a comprehension or function over a range of tensors", "write it as a loop")
+
+
+def _range(*args: Any) -> Any:
+    if not any(map(is_symbolic, args)):
+        return range(*args)
+    for x in args:
+        if isinstance(x, Value) and (x.type.size != 1 or not x.type.dtype.is_int):
+            raise DTypeError("range", expected="integers", got=str(x.type))
+    args = tuple(as_index(x) for x in args)
+    return Range(0, *args) if len(args) == 1 else Range(*args)
+
+
+def as_index(x: Any) -> Any:
+    """A tensor of one integer as int64 without axes."""
+    if not isinstance(x, Value):
+        return x
+    x = x if x.type.dtype is int64 else astype(x, dtype=int64)
+    return x if x.type.shape == () else reshape(x, shape=())
+
+
+def _count(items: Range, body: Any, get: Thunk, put: Put, names: Names, signal: Any) -> Any:
+    """A loop of the program over a range."""
+    now = _value(items.start)
+
+    def more() -> Any:
+        return now < items.stop if items.step > 0 else now > items.stop
+
+    def step() -> Any:
+        nonlocal now
+        i = now
+        now = now + items.step
+        return body(i)
+
+    def get_all() -> tuple[Any, ...]:
+        return (*get(), now)
+
+    def put_all(*values: Any) -> None:
+        nonlocal now
+        put(*values[:-1])
+        now = values[-1]
+
+    return Loop(more, step, get_all, put_all, (*names, "the index"), signal).run()
 
 
 def iterate(items: Any) -> Any:
@@ -96,7 +159,7 @@ def iterate(items: Any) -> Any:
 
 
 def returned(signal: Any) -> Any:
-    return type(signal) is Return
+    return signal.returns if type(signal) is Signal else type(signal) is Return
 
 
 def returned_value(signal: Any) -> Any:
@@ -104,33 +167,47 @@ def returned_value(signal: Any) -> Any:
 
 
 def completed(signal: Any) -> Any:
+    if type(signal) is Signal:
+        return logical_not(logical_or(_value(signal.broke), _value(signal.returns)))
     return signal is None
 
 
+# expressions
+
+
 def and_(*parts: Thunk) -> Any:
-    value = True
-    for part in parts:
-        value = part()
-        if not seen(value):
-            return value
-    return value
+    return _lazy(parts, False)
 
 
 def or_(*parts: Thunk) -> Any:
-    value = False
-    for part in parts:
-        value = part()
-        if seen(value):
+    return _lazy(parts, True)
+
+
+def _lazy(parts: tuple[Thunk, ...], decides: bool) -> Any:
+    """The first part that decides, else the last: parts behind it are not computed."""
+    value = parts[0]()
+    for i, part in enumerate(parts[1:], 1):
+        if is_symbolic(value):
+            rest = lambda i=i: _lazy(parts[i:], decides)
+            keep = lambda v=value: v
+            then, otherwise = (keep, rest) if decides else (rest, keep)
+            return branch(value, then, otherwise, tuple, _nothing, ())
+        if bool(seen(value)) is decides:
             return value
+        value = part()
     return value
 
 
+def _nothing(*_: Any) -> None:
+    """Binds no variable."""
+
+
 def not_(x: Any) -> Any:
-    return not seen(x)
+    return logical_not(truth(x, "not")) if is_symbolic(x) else not seen(x)
 
 
 def choose(condition: Any, then: Thunk, otherwise: Thunk) -> Any:
-    return then() if seen(condition) else otherwise()
+    return if_(condition, then, otherwise, tuple, _nothing, ())
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -148,11 +225,12 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare(left: Any, symbols: tuple[str, ...], *rights: Thunk) -> Any:
-    value: Any = True
-    for symbol, right in zip(symbols, rights, strict=True):
-        now = right()
-        value = _COMPARE[symbol](left, now)
-        left = now
-        if not value:
-            return value
-    return value
+    """`left < right < …`, each operand computed once, and none after a comparison that fails."""
+    right = rights[0]()
+    value = _COMPARE[symbols[0]](left, right)
+    if len(symbols) == 1:
+        return value
+    return and_(lambda: value, lambda: compare(right, symbols[1:], *rights[1:]))
+
+
+SPECIAL[range] = _range

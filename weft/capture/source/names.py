@@ -76,6 +76,19 @@ def escapes(nodes: Iterable[ast.stmt]) -> bool:
     return False
 
 
+def breaks(nodes: Iterable[ast.stmt]) -> bool:
+    """Whether statements may break off the loop they stand in."""
+    for node in nodes:
+        if isinstance(node, ast.Break):
+            return True
+        if isinstance(node, _SCOPES):
+            continue
+        loop = isinstance(node, ast.For | ast.AsyncFor | ast.While)
+        if any(breaks(p) for p in ([node.orelse] if loop else parts(node))):  # type: ignore[attr-defined]
+            return True
+    return False
+
+
 def returns(nodes: Iterable[ast.AST]) -> bool:
     return any(isinstance(n, ast.Return) for n in inside(nodes))
 

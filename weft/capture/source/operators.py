@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from weft.capture.join import UNDEFINED as UNDEFINED
 from weft.capture.source.calls import call as call
 from weft.capture.source.convert import convert as convert, install
 from weft.capture.source.flow import (
-    BREAK as BREAK,
-    UNDEFINED as UNDEFINED,
-    Return as Return,
     and_ as and_,
     choose as choose,
     compare as compare,
@@ -39,5 +37,6 @@ from weft.capture.source.reads import (
     shown as shown,
     slice as slice,
 )
+from weft.capture.source.signals import BREAK as BREAK, Return as Return
 
 install(sys.modules[__name__])

@@ -23,6 +23,7 @@ from typing import Any
 
 from weft.capture.source.expressions import Expressions, at, is_bool, op, operator
 from weft.capture.source.names import (
+    breaks,
     declared,
     escapes,
     falls_through,
@@ -223,8 +224,12 @@ class Statements(Expressions):
         after: list[ast.stmt] = []
         if leaves:
             value = ast.Name(signal, ast.Load())
-            result: ast.expr = value if ctx.loop else op(s, "returned_value", value)
+            result = op(s, "returned_value", value)
+            if ctx.loop:
+                result = op(s, "Return", result)
             out = _ready(at(s, ast.Return(result)))
+            if _is_endless(s):
+                return [*made, out], []
             test_ = op(s, "returned", ast.Name(signal, ast.Load()))
             after.append(_ready(at(s, ast.If(test_, [out], []))))
         if otherwise:
@@ -383,6 +388,12 @@ class Statements(Expressions):
             else:
                 out.append(at(node, ast.Delete([self.visit(t)])))
         return out
+
+
+def _is_endless(s: ast.While | ast.For) -> bool:
+    """Whether a loop ends by nothing but a return."""
+    forever = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
+    return forever and not breaks(s.body)
 
 
 def _reads(nodes: list[Any]) -> Counter[str]:

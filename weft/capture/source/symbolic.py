@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.capture.join import UNDEFINED, Slots, as_value, join, refused
+from weft.capture.guards import same
+from weft.capture.join import Slots, as_value, is_undefined, join, refused, said
+from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
 from weft.capture.structure import flatten
 from weft.control.build import build_cond, build_while, state_params, truth
 from weft.control.region import Region
 from weft.errors import CaptureError
-from weft.ops.define import Value, data_of, installed
+from weft.ops.define import Value, capturing, data_of, installed
+from weft.ops.elementwise import logical_or
+from weft.types import TensorType
+from weft.types.dtype import bool_, int64
 
 Thunk = Callable[[], Any]
-_ROUNDS = 8  # of finding out what a loop changes
+Put = Callable[..., None]
+_ROUNDS = 12  # of finding out what a loop changes
 
 
 def ran(what: str, region: Region, f: Thunk) -> Any:
@@ -29,88 +35,285 @@ def ran(what: str, region: Region, f: Thunk) -> Any:
         raise refused(what, "a path that can be captured", f"{type(e).__name__}: {e}") from e
 
 
+# branches
+
+
 def branch(
-    condition: Value,
-    then: Thunk,
-    otherwise: Thunk,
-    get: Thunk,
-    put: Callable[..., None],
-    names: Sequence[str],
+    condition: Value, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Sequence[str]
 ) -> Any:
     """What `then` or `otherwise` gives; variables and all else they change are joined."""
     pred = truth(condition, "if")
     before = get()
-    regions, slots, ends = [], Slots(), []
+    slots, regions, ends = Slots(), [], []
     for f in (then, otherwise):
         region = Region()
-        result = ran("a branch", region, f)
-        ends.append((result, get()))
+        own = Slots()
+
+        def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
+            result = f()
+            own.add(region)
+            return result, list(get()), own.held()
+
+        ends.append(ran("a branch", region, path))
         regions.append(region)
         slots.add(region)
-        ends[-1] = (*ends[-1], _held(region, slots))
         region.restore()
         put(*before)
-    # what only the second path changed has its old value on the first
-    sides = [
-        (signal_of(result), list(after), _completed(held, slots))
-        for result, after, held in ends
-    ]
-    if any(isinstance(s[0], Signal) for s in sides):
-        sides = [(as_signal(s[0]), *s[1:]) for s in sides]
-        sides = _filled(sides)
+    sides = [[result, after, slots.values(held)] for result, after, held in ends]
+    if any(is_signal(s[0]) for s in sides):
+        sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
 
     def choose(left: list[Value], right: list[Value]) -> Sequence[Value]:
-        pieces = [(r, (), values) for r, values in zip(regions, (left, right), strict=True)]
-        return build_cond(pred, pieces)
+        return build_cond(pred, [(r, (), v) for r, v in zip(regions, (left, right), strict=True)])
 
-    with_values = join("a branch", sides[0], sides[1], names, choose)
-    result, after, held = with_values
+    result, after, held = join("a branch", sides[0], sides[1], names, choose)
     put(*after)
     slots.put(held)
     return result
 
 
-def _held(region: Region, slots: Slots) -> dict[int, Any]:
-    """What the places a region changed hold at its end."""
-    with region:
-        tensors, grads, content = slots.values()
-    out: dict[int, Any] = dict(zip(slots.tensors, tensors, strict=True))
-    out.update({id(leaf): g for leaf, g in zip(slots.leaves, grads, strict=True)})
-    out.update(dict(zip(slots.containers, content, strict=True)))
-    return out
+# loops
 
 
-def _completed(held: dict[int, Any], slots: Slots) -> list[Any]:
-    tensors, grads, content = slots.values()  # restored: what they held before
-    return [
-        [held.get(k, v) for k, v in zip(slots.tensors, tensors, strict=True)],
-        [held.get(id(leaf), g) for leaf, g in zip(slots.leaves, grads, strict=True)],
-        [held.get(k, v) for k, v in zip(slots.containers, content, strict=True)],
-    ]
+class _Again(Exception):
+    """What a loop changes is known better now."""
 
 
-# signals
+class Loop:
+    """A loop being captured."""
+
+    def __init__(
+        self, check: Thunk, body: Thunk, get: Thunk, put: Put, names: Sequence[str], signal: Any
+    ) -> None:
+        self.check, self.body, self.get, self.put, self.names = check, body, get, put, names
+        self.slots = Slots()
+        self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
+        self.signal = signal  # of steps already done, or None
+        self.signals = signal is not None
+        self.blank: Any = NOTHING if signal is None else blank(signal.value)
+
+    def run(self) -> Any:
+        """Capture it, put its variables' last values, and give its signal."""
+        for _ in range(_ROUNDS):
+            try:
+                return self._round()
+            except _Again:
+                continue
+        raise refused("a loop", "variables that keep their types", "other ones in every step")
+
+    def _round(self) -> Any:
+        before = self.get()
+        start = [list(before), self.slots.values({}), self._first_signal()]
+        leaves, form = flatten(start)
+        at = [i for i, x in enumerate(leaves) if isinstance(x, Value) or i in self.lifted]
+        inits = [self._init(i, leaves[i]) for i in at]
+        test, body = Region(), Region()
+        params, notes = state_params(body, [x.type for x in inits])
+        test.leaves = body.leaves
+        stands = list(leaves)
+        for i, p in zip(at, params, strict=True):
+            stands[i] = p
+        stand = form.build(stands)
+        if self.signals:
+            stand[2] = Signal(*stand[2])
+
+        own = {id(p) for p in params}
+
+        def step() -> Any:
+            self._place(stand)
+            signal = self.body()
+            held = {id(x) for x in flatten(list(self.get()))[0]}
+            if (own & body.written.keys()) - held:
+                raise refused(
+                    "a loop",
+                    "variables changed in place or assigned, not both",
+                    "x += y and x = y in one step",
+                    "write x = x + y instead of x += y",
+                )
+            after = [_apart(x, own & body.written.keys()) for x in self.get()]
+            return signal, after, self.slots.held()
+
+        def checked() -> Any:
+            self._place(stand)
+            value = self._check(stand[2])
+            now = flatten(list(self.get()))[0]
+            if any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
+                raise refused("a loop", "a condition that changes nothing", "an assignment in it")
+            return value
+
+        try:
+            signal, after, held = ran("a loop", body, step)
+            inplace = [i for i, p in zip(at, params, strict=True) if id(p) in body.written]
+            inplace = [i for i in inplace if i not in self.lifted]
+            self._learn(body, signal, own)
+            body.restore()
+            self.put(*before)
+            value = ran("a loop", test, checked)
+        finally:
+            body.restore()
+            test.restore()
+            self.put(*before)
+        after = [b if is_undefined(b) else a for a, b in zip(after, before, strict=True)]
+        end = [after, self.slots.values(held), self._last_signal(signal)]
+        values = self._values(leaves, form, at, inits, end)
+        outs = build_while(
+            inits, notes, (test, params, [truth(value, "while")]), (body, params, values)
+        )
+        final = list(leaves)
+        for i, o in zip(at, outs, strict=True):
+            final[i] = o
+        self._assigned(inplace, leaves, final, outs)
+        variables, kept, last = form.build(final)
+        self.put(*variables)
+        self.slots.put(kept)
+        return Signal(*last) if self.signals else None
+
+    # signals: part of the state once there are any
+
+    def _first_signal(self) -> Any:
+        if not self.signals:
+            return ()
+        if self.signal is not None:
+            return tuple(self._as_values(self.signal))
+        return tuple(self._as_values(Signal(False, False, self.blank)))
+
+    def _last_signal(self, signal: Any) -> Any:
+        if not self.signals:
+            return ()
+        now = as_signal(signal)
+        if now.value is NOTHING and self.blank is not NOTHING:
+            now = now._replace(value=self.blank)
+        return tuple(self._as_values(now))
+
+    def _as_values(self, s: Signal) -> Signal:
+        return Signal(_as_bool(s.broke), _as_bool(s.returns), s.value)
+
+    def _check(self, signal: Any) -> Any:
+        if not self.signals:
+            return _as_bool(self.check())
+        stop = logical_or(signal.broke, signal.returns)
+        nothing: Any = lambda *_: None
+        return branch(
+            stop, lambda: _as_bool(False), lambda: _as_bool(self.check()), tuple, nothing, ()
+        )
+
+    # what is found out by running the body
+
+    def _place(self, stand: Any) -> None:
+        self.put(*stand[0])
+        self.slots.put(stand[1])
+
+    def _learn(self, body: Region, signal: Any, own: set[int]) -> None:
+        again = self.slots.add(body, own)
+        if is_signal(signal):
+            value = as_signal(signal).value
+            again = again or not self.signals or (self.blank is NOTHING and value is not NOTHING)
+            self.signals = True
+            if self.blank is NOTHING and value is not NOTHING:
+                self.blank = blank(value)
+        if again:
+            raise _Again
+
+    def _assigned(
+        self, inplace: list[int], leaves: list[Any], final: list[Any], outs: Sequence[Value]
+    ) -> None:
+        """Tensors that variables hold and steps change in place keep being the same objects."""
+        captured = outs[0].data.inputs[0].inputs[len(outs) :]
+        for i in inplace:
+            x = leaves[i]
+            shared = sum(y is x for y in leaves) > 1 or data_of(x) in captured
+            if shared or type(final[i]) is not type(x):
+                raise refused(
+                    "a loop",
+                    "tensors changed in place to have one name",
+                    "two names for one tensor",
+                    "write x = x + y instead of x += y, or start from .clone()",
+                )
+        for i in inplace:
+            x, new = leaves[i], final[i]
+            if capturing.now is not None:
+                capturing.now.write(x)
+            x.data, x.note = data_of(new), new.note if new.note is not None else x.leaf
+            final[i] = x
+
+    def _init(self, i: int, x: Any) -> Value:
+        if i not in self.lifted:
+            return x  # type: ignore[no-any-return]
+        return as_value(x, self.lifted[i])  # type: ignore[no-any-return]
+
+    def _values(
+        self, leaves: list[Any], form: Any, at: list[int], inits: list[Value], end: Any
+    ) -> list[Value]:
+        """The state after a step, of the types it had before."""
+        found, other = flatten(end)
+        if other != form:
+            raise refused(
+                "a loop",
+                "variables that keep their structure",
+                f"{_outline(form, self.names)} before a step, {_outline(other, self.names)} after",
+                "a list that grows can't be followed; write into a tensor of full size instead",
+            )
+        of = dict(zip(at, inits, strict=True))
+        out = []
+        for i, (x, y) in enumerate(zip(leaves, found, strict=True)):
+            if i in of:
+                out.append(self._step(i, of[i], y))
+            elif not (x is y or same(x, y)):
+                self.lifted[i] = self._lift(i, form, x, y)
+                raise _Again
+        return out
+
+    def _step(self, i: int, before: Value, after: Any) -> Value:
+        if not isinstance(after, Value):
+            after = as_value(after, before.type)
+        if isinstance(after, Value) and after.type is before.type:
+            return after
+        wider = isinstance(after, Value) and after.type.shape == () and after.type.dtype.is_float
+        if i in self.lifted and wider and not before.type.dtype.is_float:
+            self.lifted[i] = after.type
+            raise _Again
+        raise refused(
+            "a loop",
+            f"a variable that keeps its type {before.type}",
+            said(after),
+            "convert it with .astype() or .reshape()",
+        )
+
+    def _lift(self, i: int, form: Any, x: Any, y: Any) -> TensorType:
+        """What a number that a step changes is carried as."""
+        if type(x) in (bool, int, float) and isinstance(y, Value) and y.type.shape == ():
+            return y.type
+        if type(x) is bool and type(y) is bool:
+            return TensorType((), bool_)
+        if type(x) is int and type(y) is int:
+            return TensorType((), int64)
+        raise refused(
+            "a loop",
+            "variables that are the same, or tensors, in every step",
+            f"{said(x)}, then {said(y)}",
+            "start from a tensor: wf.tensor(...)",
+        )
 
 
-class Signal(tuple[Any, Any, Any]):
-    """How the body of a loop ended, where that depends on tensors: whether it broke off, whether
-    the function returns, and what.
-    """
+def _apart(x: Any, written: Any) -> Any:
+    """A variable's value, where it is a param that was given another one, in a cell of its own."""
+    leaves, form = flatten(x)
+    return form.build(
+        [installed.tensor(data_of(v), v.note) if id(v) in written else v for v in leaves]
+    )
 
-    __slots__ = ()
-    _fields = ("broke", "returns", "value")
 
-    def __new__(cls, broke: Any, returns: Any, value: Any) -> Signal:
-        return super().__new__(cls, (broke, returns, value))
+def _as_bool(x: Any) -> Value:
+    """A condition as a symbol."""
+    if isinstance(x, Value):
+        return truth(x, "a condition")
+    return installed.lift(bool(x))
 
-    @property
-    def broke(self) -> Any:
-        return self[0]
 
-    @property
-    def returns(self) -> Any:
-        return self[1]
+def _outline(form: Any, names: Sequence[str]) -> str:
+    variables = form.children[0].children
+    return ", ".join(
+        f"{n}: {v.kind.__name__} of {len(v.children)}" if v.kind else n
+        for n, v in zip(names, variables, strict=True)
+    )
 
-    @property
-    def value(self) -> Any:
-        return self[2]

@@ -14,6 +14,7 @@ from weft.ops.linalg import matmul
 from weft.ops.movement import broadcast_to, reshape
 from weft.tensor.arguments import flag, floating, number, value as as_value
 from weft.types.dtype import bool_
+from weft.types.size import applied
 
 
 def scaled_dot_product_attention(
@@ -56,7 +57,11 @@ def scaled_dot_product_attention(
     if attn_mask is not None and causal:
         raise ShapeError(place, expected="attn_mask or is_causal, not both", got="both")
     with standard_mode():
-        by = 1.0 / math.sqrt(q.type.shape[-1]) if scale is None else number(scale, place, "scale")  # type: ignore[arg-type]
+        by = (
+            1.0 / applied(math.sqrt, q.type.shape[-1])
+            if scale is None
+            else number(scale, place, "scale")
+        )  # type: ignore[arg-type]
     mask = () if attn_mask is None else (_mask(attn_mask, q),)
     if dropout_p:
         weights = ops.attention_weights(q, k, *mask, causal=causal, scale=by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.errors import ShapeError
+from weft.errors import ShapeError, WeftError, called
 from weft.ops.define import Value
 from weft.ops.linalg import convolution, convolution_transpose
 from weft.ops.movement import reshape
@@ -185,7 +185,10 @@ def _conv(
         raise ShapeError(place, expected="padding 'same', 'valid' or integers", got=repr(padding))
     else:
         zeros = per_axis(place, "padding", padding, spatial, 0)
-    out = convolution(x, w, stride=steps, padding=zeros, dilation=apart, groups=count)
+    try:
+        out = convolution(x, w, stride=steps, padding=zeros, dilation=apart, groups=count)
+    except WeftError as e:
+        raise called(e, place) from None
     return _finished(place, out, bias, alone)
 
 
@@ -213,7 +216,10 @@ def _transposed(
         raise ShapeError(
             place, expected="output_padding below stride or dilation", got=repr(output_padding)
         )
-    out = convolution_transpose(
-        x, w, stride=steps, padding=zeros, output_padding=more, dilation=apart, groups=count
-    )
+    try:
+        out = convolution_transpose(
+            x, w, stride=steps, padding=zeros, output_padding=more, dilation=apart, groups=count
+        )
+    except WeftError as e:
+        raise called(e, place) from None
     return _finished(place, out, bias, alone)

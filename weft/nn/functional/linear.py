@@ -91,7 +91,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     if table.type.ndim != 2:
         raise ShapeError("embedding", expected="a table (n, d)", got=str(table.type))
     n: int = table.type.shape[0]  # type: ignore[assignment]
-    with indices_of("embedding", "rows", n):
+    with indices_of("embedding", "rows", n, index):
         rows = take(table, refuse_negative(index, n), axis=0)
     if padding_idx is None:
         return rows

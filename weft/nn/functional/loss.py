@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from weft.errors import DTypeError, ShapeError
 from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops import losses as ops
@@ -16,6 +18,7 @@ from weft.ops.normalization import log_softmax
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
 from weft.tensor.arguments import flag, floating, number, value, word
+from weft.types.size import as_float
 
 
 def _how(place: str, reduction: Any, *more: str) -> str:
@@ -144,7 +147,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     if how == "none":
         return loss
     if how == "batchmean":
-        return reduced(widened(loss), x, "sum") / float(x.type.sizes[0] if x.type.ndim else 1)
+        return reduced(widened(loss), x, "sum") / as_float(x.type.sizes[0] if x.type.ndim else 1)
     return reduced(widened(loss), x, how)
 
 
@@ -164,7 +167,7 @@ def nll_loss(
     """
     rows = _Rows("nll_loss", input, target, ignore_index)
     n = rows.index.type.size
-    with indices_of("nll_loss", "classes", rows.classes):
+    with indices_of("nll_loss", "classes", rows.classes, rows.given):
         picked = take_along_axis(rows.x, reshape(rows.index, shape=(n, 1)), axis=1)
     return rows.finish(-reshape(picked, shape=(n,)), weight, _how("nll_loss", reduction))
 
@@ -193,7 +196,7 @@ def cross_entropy(
     if t.type.dtype.is_float:
         return _by_probabilities(x, t, weight, how, smooth)
     rows = _Rows("cross_entropy", x, t, ignore_index)
-    with indices_of("cross_entropy", "classes", rows.classes):
+    with indices_of("cross_entropy", "classes", rows.classes, rows.given):
         return _by_classes(rows, weight, how, smooth)
 
 
@@ -257,10 +260,11 @@ class _Rows:
         self.x = x if x.type.shape == (n, classes) else reshape(x, shape=(n, classes))
         flat = t if t.type.shape == (n,) else reshape(t, shape=(n,))
         self.kept = None
-        if t.type.dtype.kind == "i" or ignore >= 0:
+        held = np.iinfo(t.type.dtype.np)
+        if held.min <= ignore <= held.max:
             self.kept = not_equal(flat, ignore)
             flat = where(self.kept, flat, 0)
-        self.index = refuse_negative(flat, classes)
+        self.given, self.index = flat, refuse_negative(flat, classes)
 
     def finish(self, loss: Value, weight: Any, how: str, *, weigh: bool = True) -> Value:
         """Leave out what is ignored, weigh the rest (unless it is weighed already), and reduce."""
@@ -284,7 +288,7 @@ class _Rows:
         out = total(widened(loss), axes=(0,), keepdims=False)
         if how == "mean":
             if counts is None:
-                out = out / float(loss.type.size)
+                out = out / as_float(loss.type.size)
             else:
                 out = out / total(widened(counts), axes=(0,), keepdims=False)
         return narrowed(out, loss)

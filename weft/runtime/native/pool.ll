@@ -34,13 +34,19 @@ entry:
   %phases = call ptr @pointer(ptr %plan, i64 {{plan_phases}})
   br label %head
 head:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %i = phi i64 [ 0, %entry ], [ %next, %work ], [ %target, %leap ]
   %more = icmp slt i64 %i, %n
   br i1 %more, label %body, label %done
 body:
   %at = mul i64 %i, {{phase_words}}
   %phase = getelementptr i64, ptr %phases, i64 %at
   %function = call ptr @pointer(ptr %phase, i64 {{phase_function}})
+  %is_jump = icmp eq ptr %function, null
+  br i1 %is_jump, label %leap, label %work
+leap:
+  %target = call i64 @jump(ptr %phase, ptr %frame, i64 %i)
+  br label %head
+work:
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   call void @dress(ptr %phase, ptr %frame)
   %status = call i64 %function(ptr %frame, i64 0, i64 %tasks, i64 0)
@@ -93,12 +99,19 @@ run:
   %phases = call ptr @pointer(ptr %plan, i64 {{plan_phases}})
   br label %head
 head:
-  %i = phi i64 [ 0, %run ], [ %next, %ran ]
+  %i = phi i64 [ 0, %run ], [ %next, %ran ], [ %target, %leap ]
   %more = icmp slt i64 %i, %n
   br i1 %more, label %body, label %end
 body:
   %at = mul i64 %i, {{phase_words}}
   %phase = getelementptr i64, ptr %phases, i64 %at
+  %function = call ptr @pointer(ptr %phase, i64 {{phase_function}})
+  %is_jump = icmp eq ptr %function, null
+  br i1 %is_jump, label %leap, label %work
+leap:
+  %target = call i64 @jump(ptr %phase, ptr %frame, i64 %i)
+  br label %head
+work:
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   %grain = call i64 @word(ptr %phase, i64 {{phase_grain}})
   call void @dress(ptr %phase, ptr %frame)

@@ -21,9 +21,71 @@ program:
   %to = getelementptr i64, ptr %bases, i64 2
   %from = getelementptr i64, ptr %frame, i64 3
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %to, ptr align 8 %from, i64 %bytes, i1 false)
+  call void @each_stack(ptr %plan, ptr %frame, i1 false)
   br label %done
 done:
   ret void
+}
+
+; Zeroes the handles of a program's growing stacks, or frees their memory.
+define internal void @each_stack(ptr %plan, ptr %frame, i1 %freeing) {
+entry:
+  %table = call ptr @pointer(ptr %plan, i64 {{plan_stacks}})
+  %none = icmp eq ptr %table, null
+  br i1 %none, label %done, label %begin
+begin:
+  %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
+  %arena = call ptr @pointer(ptr %bases, i64 0)
+  %n = call i64 @word(ptr %table, i64 0)
+  br label %head
+head:
+  %i = phi i64 [ 1, %begin ], [ %next, %after ]
+  %more = icmp sle i64 %i, %n
+  br i1 %more, label %body, label %done
+body:
+  %offset = call i64 @word(ptr %table, i64 %i)
+  %handle = getelementptr i8, ptr %arena, i64 %offset
+  br i1 %freeing, label %release, label %clear
+release:
+  %memory = call ptr @pointer(ptr %handle, i64 0)
+  call void @free(ptr %memory)
+  br label %after
+clear:
+  call void @set_word(ptr %handle, i64 0, i64 0)
+  call void @set_word(ptr %handle, i64 1, i64 0)
+  call void @set_word(ptr %handle, i64 2, i64 0)
+  br label %after
+after:
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+
+; Where to go from a phase that is a jump.
+define internal i64 @jump(ptr %phase, ptr %frame, i64 %here) alwaysinline {
+entry:
+  %to = call i64 @word(ptr %phase, i64 {{phase_tasks}})
+  %when = call i64 @word(ptr %phase, i64 {{phase_grain}})
+  %always = icmp eq i64 %when, 0
+  br i1 %always, label %go, label %look
+look:
+  %place = call ptr @pointer(ptr %phase, i64 {{phase_recipe}})
+  %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
+  %which = call i64 @word(ptr %place, i64 0)
+  %offset = call i64 @word(ptr %place, i64 1)
+  %base = call ptr @pointer(ptr %bases, i64 %which)
+  %at = getelementptr i8, ptr %base, i64 %offset
+  %byte = load i8, ptr %at
+  %is_true = icmp ne i8 %byte, 0
+  %if_true = icmp eq i64 %when, 1
+  %yes = icmp eq i1 %is_true, %if_true
+  br i1 %yes, label %go, label %stay
+stay:
+  %next = add i64 %here, 1
+  ret i64 %next
+go:
+  ret i64 %to
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 

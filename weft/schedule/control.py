@@ -1,0 +1,159 @@
+"""Control flow in a plan: regions laid out one after the other, with jumps between them.
+
+Every value of a loop's state has one place in the arena that all steps read and, at their end,
+write. What is read inside a loop and was made before it lives until the loop ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.buffer import Layout
+from weft.ir import Function, Node
+from weft.schedule.launch import Launch
+from weft.schedule.stack import HANDLE, plan_more, plan_pop, plan_push
+from weft.types import TensorType
+from weft.types.dtype import int64
+
+ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
+
+
+def plan_control(p: Any, n: Node) -> None:
+    """Plan a node that has regions. `p` is the planner of the function it stands in."""
+    inputs = [p.operand(i) for i in n.inputs]
+    outs = PLANS[n.op.name](p, n, inputs)
+    for pick in p.f.order:
+        if pick.is_pick and pick.inputs[0] is n:
+            p.spots[pick] = outs[pick.attr("position")]
+
+
+def _cond(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
+    yes, no = n.regions
+    outs = [p.room(Layout.dense(r.type)) for r in yes.results]
+    start = len(p.steps)
+    other = p.jump(IF_FALSE, inputs[0])
+    _into(p, outs, p.region(yes, inputs[1:]))
+    end = p.jump(ALWAYS)
+    other.target = len(p.steps)
+    _into(p, outs, p.region(no, inputs[1:]))
+    end.target = len(p.steps)
+    _alive(outs, start, end.target)
+    return outs
+
+
+def _while(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
+    test, body = n.regions
+    count = len(body.results)
+    state = _copies(p, inputs[:count])
+    _loop(p, test, body, state, inputs[count:])
+    return state
+
+
+def _loop(
+    p: Any,
+    test: Function,
+    body: Function,
+    state: list[Any],
+    captured: Sequence[Any],
+    first: Callable[[], None] = lambda: None,
+) -> None:
+    """Steps while `test` says so; `first` adds what is to be done before each."""
+    start = len(p.steps)
+    (go,) = p.region(test, (*state, *captured))
+    leave = p.jump(IF_FALSE, go)
+    first()
+    _into(p, state, p.region(body, (*state, *captured)))
+    p.jump(ALWAYS).target = start
+    leave.target = len(p.steps)
+    _hold(p, start)
+    _alive(state, start, len(p.steps) - 1)
+
+
+def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
+    test, body, step, last, none = n.regions
+    attrs = dict(n.attrs)
+    count, slopes, inner = attrs["state"], attrs["slopes"], attrs["inner"]
+    total = len(last.results)
+    inits = list(inputs[:count])
+    given = inputs[count : count + slopes]
+    begun = inputs[count + slopes : count + slopes + total]
+    captured = inputs[count + slopes + total :]
+    outs = [p.room(Layout.dense(r.type)) for r in last.results]
+    handle = p.stack(Layout.dense(TensorType((HANDLE // 8,), int64)))
+    start = len(p.steps)
+    state = _copies(p, inits)
+    layouts = [s.layout for s in state]
+    _loop(
+        p, test, body, state, captured,
+        lambda: p.append(plan_push(layouts), (handle, *state), ()),
+    )  # fmt: skip
+    idle = p.jump(IF_FALSE, _more(p, handle, 0))
+    gs, sums = _copies(p, given), _copies(p, begun)
+    again = len(p.steps)
+    leave = p.jump(IF_FALSE, _more(p, handle, 1))
+    p.append(plan_pop(layouts), (handle, *state), ())
+    parts = [sums[i] for i in inner]
+    _into(p, [*gs, *parts], p.region(step, (*state, *gs, *parts, *captured)))
+    p.jump(ALWAYS).target = again
+    leave.target = len(p.steps)
+    _hold(p, again)
+    _alive([*state, *gs, *sums], again, len(p.steps) - 1)
+    _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
+    end = p.jump(ALWAYS)
+    idle.target = len(p.steps)
+    _into(p, outs, p.region(none, (*given, *begun)))
+    end.target = len(p.steps)
+    _alive([*outs, handle], start, len(p.steps))
+    return outs
+
+
+PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad}
+
+
+def _more(p: Any, handle: Any, than: int) -> Any:
+    launch: Launch = plan_more(than)
+    flag = p.room(launch.outs[0])
+    p.append(launch, (handle, flag), ())
+    return flag
+
+
+def _copies(p: Any, spots: Sequence[Any]) -> list[Any]:
+    """Places of their own with the same values."""
+    out = []
+    for s in spots:
+        room = p.room(Layout.dense(s.layout.type))
+        p.copy_to(s, room)
+        out.append(room)
+    return out
+
+
+def _into(p: Any, places: Sequence[Any], values: Sequence[Any]) -> None:
+    """Values to their places; one that lies in another's place is put aside first."""
+    blocks = {id(s.block) for s in places}
+    waiting = []
+    for place, value in zip(places, values, strict=True):
+        if value.block is not None and id(value.block) in blocks:
+            if value.block is place.block and value.layout is place.layout:
+                continue
+            aside = p.room(Layout.dense(value.layout.type))
+            p.copy_to(value, aside)
+            value = aside
+        waiting.append((place, value))
+    for place, value in waiting:
+        p.copy_to(value, place)
+
+
+def _alive(spots: Sequence[Any], start: int, end: int) -> None:
+    for s in spots:
+        if s.block is not None:
+            s.block.birth = min(s.block.birth, start)
+            s.block.death = max(s.block.death, end)
+
+
+def _hold(p: Any, start: int) -> None:
+    """What a loop reads of before its start lives until its end."""
+    end = len(p.steps) - 1
+    for b in p.blocks:
+        if b.birth < start <= b.death:
+            b.death = max(b.death, end)
