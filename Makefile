@@ -10,7 +10,8 @@ demo: $(DEMO)/ready
 	$(DEMO)/bin/python examples/train_by_hand.py
 
 test: $(TEST)/ready
-	$(TEST)/bin/python -m pytest
+	$(TEST)/bin/python -m pytest --numprocesses 2 --dist loadgroup -m "not alone"
+	$(TEST)/bin/python -m pytest -m alone
 
 tiny: $(TEST)/ready
 	$(TEST)/bin/python -m pytest -m tiny
@@ -25,7 +26,7 @@ format: $(TEST)/ready
 	$(TEST)/bin/ruff format .
 
 bench: $(BENCH)/ready
-	$(BENCH)/bin/python benchmarks/eager.py
+	$(BENCH)/bin/python -m benchmarks.eager
 
 $(DEMO)/ready: EXTRA :=
 $(TEST)/ready: EXTRA := [test]

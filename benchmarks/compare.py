@@ -1,83 +1,146 @@
-"""Timing two sides of the same work, interleaved, as a ratio of medians.
+"""Timing peers against each other: a process for each, rounds that go over all of them in turn.
 
-Machines are shared and noisy: each round times both sides one after the other (the order
-alternating), so that whatever slows one slows the other; the ratio of the medians over many rounds
-is what is reported.
+Machines are shared and noisy, so what slows one has to slow the others too: a round times every
+peer once (the order reversed every second round), a fraction of a second each, and the median and
+the minimum over all rounds are reported. No peer runs while another is timed, and none shares a
+process, so nobody's waiting threads take another's core.
 """
 
 from __future__ import annotations
 
-import gc
+import os
+import pickle
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
 
-Work = Callable[[], object]
+import numpy as np
+
+ROUNDS = 5
+BUDGET = 0.3  # seconds a peer and round
+SETTLE = 0.02  # seconds between peers, in which the last one's threads go to sleep
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a table: seconds per call of either side."""
+class PeerError(Exception):
+    """A peer can't run what it was asked to."""
 
-    name: str
-    ours: float
-    theirs: float
-    bar: float | None = None  # the most that the ratio may be
+
+class Peer:
+    """A worker process: `module.cases(mode)` is what it can run."""
+
+    def __init__(
+        self, name: str, module: str, mode: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", module, mode],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def ask(self, verb: str, *arguments: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            pickle.dump((verb, *arguments), self._process.stdin)
+            self._process.stdin.flush()
+            status, answer = pickle.load(self._process.stdout)
+        except (EOFError, OSError):
+            raise PeerError(f"the process ended with {self._process.wait()}") from None
+        if status == "error":
+            raise PeerError(answer)
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._process:  # closes the pipes, at which the worker ends
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+
+@dataclass
+class Timing:
+    """One peer's times for one case, in seconds per call."""
+
+    first: float  # the first call, with everything it compiles
+    results: list[np.ndarray]
+    times: list[float] = field(default_factory=list)
 
     @property
-    def ratio(self) -> float:
-        return self.ours / self.theirs
+    def median(self) -> float:
+        return statistics.median(self.times)
 
-    def __str__(self) -> str:
-        verdict = (
-            ""
-            if self.bar is None
-            else "  ok"
-            if self.ratio <= self.bar
-            else f"  ABOVE {self.bar:g}"
-        )
-        times = f"{_time(self.ours):>10s} {_time(self.theirs):>10s}"
-        return f"{self.name:36s} {times} {self.ratio:8.2f}{verdict}"
+    @property
+    def min(self) -> float:
+        return min(self.times)
 
 
-def _time(seconds: float) -> str:
+def present(peers: Iterable[Peer]) -> list[Peer]:
+    """The peers whose packages are there; a line for each that is left out."""
+    able = []
+    for peer in peers:
+        try:
+            peer.ask("names")
+            able.append(peer)
+        except PeerError as error:
+            print(f"{peer.name} is left out: {error}")
+    return able
+
+
+def measure(
+    case: str, peers: Iterable[Peer], *, rounds: int = ROUNDS, budget: float = BUDGET
+) -> tuple[dict[str, Timing], dict[str, str]]:
+    """Times of every peer that has the case, and why others fail at it."""
+    timings: dict[str, Timing] = {}
+    failures: dict[str, str] = {}
+    able = []
+    for peer in peers:
+        if case not in peer.ask("names"):
+            continue
+        try:
+            timings[peer.name] = Timing(*peer.ask("start", case))
+            able.append(peer)
+        except PeerError as error:
+            failures[peer.name] = str(error)
+    for n in range(rounds):
+        for peer in able if n % 2 == 0 else reversed(able):
+            time.sleep(SETTLE)
+            timings[peer.name].times += peer.ask("time", budget)
+    return timings, failures
+
+
+def difference(timings: Mapping[str, Timing]) -> float:
+    """The largest difference between any peer's results and the first's, relative to the size of
+    the first's largest. What is not finite agrees with nothing.
+    """
+    first, *others = (t.results for t in timings.values())
+    worst = 0.0
+    for other in others:
+        for a, b in zip(first, other, strict=True):
+            if a.shape != b.shape:
+                return float("inf")
+            apart = np.abs(a.astype(np.float64) - b.astype(np.float64)).max(initial=0)
+            if not np.isfinite(apart):
+                return float("inf")
+            worst = max(worst, float(apart / max(np.abs(a).max(initial=0), 1e-30)))
+    return worst
+
+
+def duration(seconds: float) -> str:
+    """Seconds for reading: 1.23 ms."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1:
             return f"{seconds * scale:.2f} {unit}"
     return f"{seconds * 1e9:.0f} ns"
-
-
-def compare(
-    name: str, ours: Work, theirs: Work, *, budget: float = 0.6, bar: float | None = None
-) -> Row:
-    """Median seconds per call of both sides, over at least 15 interleaved rounds within about
-    `budget` seconds.
-    """
-    for _ in range(3):
-        ours(), theirs()
-    once = max(_seconds(ours, 1), _seconds(theirs, 1), 1e-7)
-    repeats = max(1, int(budget / 60 / once))
-    rounds = max(15, min(60, int(budget / (2 * once * repeats))))
-    times: tuple[list[float], list[float]] = ([], [])
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        for n in range(rounds):
-            for side in (0, 1) if n % 2 else (1, 0):
-                times[side].append(_seconds((ours, theirs)[side], repeats) / repeats)
-    finally:
-        if was_on:
-            gc.enable()
-    return Row(name, statistics.median(times[0]), statistics.median(times[1]), bar)
-
-
-def _seconds(work: Work, repeats: int) -> float:
-    start = time.perf_counter()
-    for _ in range(repeats):
-        work()
-    return time.perf_counter() - start
-
-
-def heading(title: str, ours: str, theirs: str) -> str:
-    return f"\n{title}\n{'':36s} {ours:>10s} {theirs:>10s} {'ratio':>8s}"

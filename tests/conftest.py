@@ -1,11 +1,45 @@
-"""What every test runs under: a kernel cache of its own, shared by the session's processes."""
+"""What every test runs under: a kernel cache of its own, shared by the session's processes; and
+texts to compare with (`--update-golden` writes them). Figures that tests print are shown at the
+end.
+"""
 
 import atexit
 import os
 import shutil
 import tempfile
 
+import pytest
+
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker is given its controller's
     os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-test-kernels-")
     atexit.register(shutil.rmtree, os.environ["WEFT_CACHE_DIR"], ignore_errors=True)
 os.environ.pop("WEFT_CACHE", None)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden texts instead of comparing"
+    )
+
+
+@pytest.fixture
+def golden(request):
+    """`golden(path, text)`: the text is what the file says."""
+
+    def check(path, text):
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
+
+    return check
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests that passed have printed: counts, worst errors, times."""
+    said = [(r.nodeid, r.capstdout.strip()) for r in terminalreporter.getreports("passed")]
+    if any(text for _, text in said):
+        terminalreporter.section("figures")
+    for name, text in said:
+        if text:
+            terminalreporter.write_line(f"{name}\n    " + text.replace("\n", "\n    "))

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from weft.ops.contraction import Contraction, Window, labels
+from weft.schedule import contract, contract_blocks
 
 Array = np.ndarray[Any, Any]
 _libm = ctypes.CDLL(ctypes.util.find_library("m"))
@@ -60,6 +61,23 @@ def spread(x: Array, axes: tuple[Any, ...], sizes: dict[str, int], order: list[s
     return x.reshape([sizes[n] if n in have else 1 for n in order])
 
 
+def left_out(c: Contraction, sizes: dict[str, int], order: list[str]) -> Array:
+    """Which terms are none: a position and a tap that no element lies at, if the position is an
+    axis of the result and the tap one of the other operand, summed over.
+    """
+    out = np.zeros([1] * len(order), bool)
+    everywhere = [*labels(c.a), *labels(c.b)]
+    for own, other in ((c.a, c.b), (c.b, c.a)):
+        for w in own:
+            if not isinstance(w, Window) or w.pos not in c.out or w.tap in c.out:
+                continue
+            if w.tap in other and everywhere.count(w.pos) == 1 and everywhere.count(w.tap) == 2:
+                at = np.ogrid[tuple(slice(sizes[n]) for n in order)]
+                pos, tap = at[order.index(w.pos)], at[order.index(w.tap)]
+                out = out | ((pos * w.stride + tap * w.dilation - w.pad) % w.step != 0)
+    return out
+
+
 @np.errstate(all="ignore")
 def oracle(a: Array, b: Array, c: Contraction) -> Array:
     """The contraction, by its definition."""
@@ -79,10 +97,14 @@ def oracle(a: Array, b: Array, c: Contraction) -> Array:
         .astype(wide)
         for s in (spread(x, axes, sizes, order) for axes, x in ((c.a, a), (c.b, b)))
     ]
-    out = np.zeros([sizes[n] for n in c.out], wide)
+    shape = [sizes[n] for n in c.out]
+    none = np.broadcast_to(left_out(c, sizes, order), [sizes[n] for n in order])
+    none = none.reshape(*shape, steps)
+    out = np.zeros(shape, wide)
     for k in range(steps):
         p, q = np.broadcast_arrays(xs[0][..., k], xs[1][..., k])
-        out = (p * q + out).astype(wide) if np.dtype(wide).kind in "iu" else fma(p, q, out)
+        more = (p * q + out).astype(wide) if np.dtype(wide).kind in "iu" else fma(p, q, out)
+        out = np.where(none[..., k], out, more)
     return out.astype(a.dtype)
 
 
@@ -181,3 +203,11 @@ def random_contraction(
         shapes.append(tuple(shape))
     c = Contraction(tuple(a), tuple(b), tuple(out), tuple(sorted(sizes.items())))
     return c, shapes[0], shapes[1]
+
+
+def turn_images(monkeypatch: Any) -> None:
+    """From now on channels are the lanes of images, and tiles are transposed, whatever it costs."""
+    monkeypatch.setattr(contract, "HEAVY", 0)
+    monkeypatch.setattr(contract_blocks, "ALONE", 0)
+    monkeypatch.setattr(contract_blocks, "LONG", 0)
+    monkeypatch.setattr(contract_blocks, "TURN_COST", -1e12)

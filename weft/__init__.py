@@ -22,6 +22,13 @@ from weft.autodiff import (
     vjp as vjp,
 )
 from weft.capture.placeholders import placeholder as placeholder
+from weft.capture.primitives import (
+    cond as cond,
+    fori_loop as fori_loop,
+    scan as scan,
+    switch as switch,
+    while_loop as while_loop,
+)
 from weft.compile import build as build, compile as compile, trace as trace
 from weft.deploy.state import load as load, save as save
 from weft.runtime.start import (

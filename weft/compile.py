@@ -11,20 +11,19 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.autodiff.mode import recording
 from weft.capture import placeholders
 from weft.capture.capture import Captured, capture
-from weft.capture.instantiate import instantiate
+from weft.capture.instantiate import instantiate, named
 from weft.capture.signature import Marks, Policy, kind, signature
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
 from weft.errors import CaptureError, CaptureWarning
 from weft.ir import Function, Node
-from weft.ops.define import Value, capturing, installed
+from weft.ops.define import Value, capturing, installed, placeholder
 from weft.passes.fold import fold
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
@@ -181,18 +180,26 @@ class Instances:
         assert symbols is not None
         return symbols.failure(leaves) is None and fits(self.captured, leaves)
 
-    def make(self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]) -> Any:
+    def make(
+        self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]
+    ) -> Executable:
         """The instance for a call. Kernels take sizes, so no code is generated for it."""
         program = build_captured(instantiate(self.captured, leaves))
         self.keep(programs, key, program)
         return program
+
+    def at(self, leaves: list[Any]) -> Executable:
+        """The instance for the sizes of a call."""
+        key = tuple([x.type for x in leaves if isinstance(x, Value)])
+        found = self.made.get(key)
+        return self.make({}, key, leaves) if found is None else found
 
     def keep(self, programs: dict[Any, list[Executable]], key: Any, program: Executable) -> None:
         """Remember an instance; beyond the limit the oldest is forgotten."""
         if len(self.made) >= INSTANCES:
             oldest = next(iter(self.made))
             gone = self.made.pop(oldest)
-            programs[oldest] = [p for p in programs[oldest] if p is not gone]
+            programs[oldest] = [p for p in programs.get(oldest, ()) if p is not gone]
         self.made[key] = program
         programs.setdefault(key, []).append(program)
 
@@ -214,7 +221,7 @@ def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
             leaves[i] = installed.tensor(x.data, x.note) if id(x) in seen else x
             seen.add(id(x))
     name = getattr(fn, "__name__", type(fn).__name__)
-    return Program(name, build_captured(capture(fn, leaves, form)), _names(fn), form, leaves)
+    return _program(name, capture(fn, leaves, form), _names(fn), form, leaves)
 
 
 def build(inputs: Any, outputs: Any) -> Program:
@@ -223,7 +230,20 @@ def build(inputs: Any, outputs: Any) -> Program:
     captured, names = placeholders.captured(inputs, outputs)
     stands = [installed.tensor(p) for p in captured.function.params[: len(names)]]
     leaves, form = flatten((tuple(stands), {}))
-    return Program("program", build_captured(captured), names, form, leaves)
+    return _program("program", captured, names, form, leaves)
+
+
+def _program(
+    name: str, captured: Captured, names: Sequence[str], form: Any, leaves: list[Any]
+) -> Program:
+    symbols = captured.symbols
+    if symbols is None or not symbols.has_sizes:
+        return Program(name, build_captured(captured), names, form, leaves)
+    examples = [placeholder(symbols.example(x.type)) if isinstance(x, Value) else x for x in leaves]
+    instances = Instances(captured)
+    program = Program(name, instances.at(examples), names, form, leaves, instances.at)
+    program.graph = named(captured)
+    return program
 
 
 def _names(fn: Callable[..., Any]) -> tuple[str, ...]:

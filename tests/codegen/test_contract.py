@@ -2,13 +2,14 @@
 threads, the target.
 """
 
+import ctypes
 import random
 import time
 
 import ml_dtypes
 import numpy as np
 import pytest
-from contract_lab import laid_out, oracle, random_contraction, values
+from contract_lab import laid_out, oracle, random_contraction, turn_images, values
 from launches import TARGETS, KernelError, Run, layout, run
 
 from weft.codegen import jit
@@ -243,3 +244,87 @@ def _seconds(spec):
     start = time.process_time()
     jit.compile_object(lower(spec))
     return time.process_time() - start
+
+
+@pytest.fixture
+def always_turned(monkeypatch):
+    turn_images(monkeypatch)
+
+
+@on_targets
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@pytest.mark.parametrize(("stride", "pad", "taps"), [(1, 1, 3), (2, 1, 3), (2, 3, 5), (3, 1, 2)])
+def test_channels_as_lanes(stride, pad, taps, dtype, target, always_turned):
+    rng = np.random.default_rng(2)
+    for size, channels in [(14, 17), (7, 40)] if target != "sse2" else [(7, 9)]:
+        x = values(rng, (2, 3, 9, size), dtype)
+        w = values(rng, (channels, 3, taps, taps), dtype)
+        forward, to_x, _ = conv(x, w, stride, pad)
+        launch = plan_contract(layout(x), layout(w), forward, 1, VECTOR[target])
+        assert launch.phases[-1].spec.turned
+        y = computed(x, w, forward, target)
+        same(y, oracle(x, w, forward))
+        same(computed(y, w, to_x, target, guard=False), oracle(y, w, to_x))
+
+
+def test_channels_as_lanes_in_several_blocks_and_threads(always_turned):
+    rng = np.random.default_rng(3)
+    x, w = values(rng, (5, 70, 8, 15), "f4"), values(rng, (50, 70, 3, 3), "f4")
+    c = conv(x, w, 1, 1)[0]
+    one = computed(x, w, c)
+    same(one, oracle(x, w, c))
+    for threads in (2, 3):
+        for how in ({}, {"split": 1, "shuffle": 1}):
+            same(computed(x, w, c, threads=threads, **how), one)
+
+
+@on_targets
+def test_strides_multiply_no_inserted_zeros(target):
+    """An infinite weight meets only what a transposed convolution places it on."""
+    y, w = np.ones((1, 1, 4, 20), "f4"), np.ones((1, 2, 3, 3), "f4")
+    w[0, 0, 1, 1] = np.inf
+    x = np.zeros((1, 2, 7, 39), "f4")
+    got = computed(y, w, conv(x, w, 2, 1)[1], target)
+    assert np.isposinf(got[0, 0, ::2, ::2]).all()
+    assert np.isfinite(got[0, 0, 1::2]).all()
+    assert np.isfinite(got[0, 0, :, 1::2]).all()
+
+
+@pytest.mark.parametrize("taps", [1, 2, 3, 5])
+def test_classes_of_every_stride(taps):
+    rng = np.random.default_rng(4)
+    for stride, dilation, pad in [(2, 1, 0), (3, 2, 2), (4, 2, 1), (5, 1, 3), (2, 2, 1)]:
+        x, w = values(rng, (2, 3, 17, 23), "f4"), values(rng, (4, 3, taps, taps), "f4")
+        forward, to_x, _ = conv(x, w, stride, pad, dilation)
+        y = computed(x, w, forward)
+        same(computed(y, w, to_x, threads=2), oracle(y, w, to_x))
+
+
+class Asked(Run):
+    """Sees to it that polls come with the frame of the launch, whose detail is 0."""
+
+    def _poll(self, frame, worker):
+        self.strange = ctypes.c_int64.from_address(frame).value
+        return super()._poll(frame, worker)
+
+
+def test_each_class_asks_whether_to_stop_with_the_launch_s_frame():
+    y, w = np.ones((1, 1 << 18, 2, 2), "f4"), np.ones((1 << 18, 1, 3, 3), "f4")
+    x = np.zeros((1, 1, 3, 3), "f4")
+    launch = plan_contract(layout(w), layout(y), _to_x(x, w), 1)
+    assert launch.phases[-1].spec.parts
+    how = Asked(guard=None)
+    (got,) = how(launch, w, y)
+    assert got[0, 0].tolist() == [[n * 2.0**18 for n in row] for row in _meetings()]
+    assert how.polls
+    assert how.strange == 0
+
+
+def _to_x(x, w):
+    c = conv(x, w, 2, 1)[1]
+    return Contraction(c.b, c.a, c.out, c.sizes)
+
+
+def _meetings():
+    """How many inputs of 2 x 2 a 3 x 3 filter of stride 2 brings to each of 3 x 3 results."""
+    return [[1, 2, 1], [2, 4, 2], [1, 2, 1]]

@@ -1,7 +1,7 @@
 """Laws that run in a process of their own, because a failure may end it.
 
 They start when the first law is tried and run one after another beside the others, which leave one
-of two cores idle.
+of two cores idle; where tests are shared among processes already, each starts when it is asked for.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Child:
 
     def outcome(self) -> tuple[str, Any]:
         """What it printed and what it found; a failure if it failed or a signal ended it."""
+        if self.process is None and "PYTEST_XDIST_WORKER" in os.environ:
+            self.run()
         if not self.ended.wait(PATIENCE):
             pytest.fail(f"{self.module} is still running", pytrace=False)
         assert self.process is not None

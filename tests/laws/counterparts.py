@@ -65,6 +65,17 @@ WITHOUT = {
         ),
         "a step of an op that has one, or of its gradient",
     ),
+    **dict.fromkeys(
+        (
+            "adagrad_rate", "adagrad_update", "adam_scale", "adam_update", "lion_update",
+            "rmsprop_update", "sgd_damped_update", "sgd_momentum_update", "sgd_update",
+        ),
+        "a step of an optimizer, compared with PyTorch's in tests/optim",
+    ),
+    **dict.fromkeys(
+        ("gru_cell", "gru_gates", "gru_gates_grad", "lstm_cell", "lstm_gates", "lstm_gates_grad"),
+        "a step of a module, compared with PyTorch's in tests/nn",
+    ),
 }  # fmt: skip
 
 
@@ -519,12 +530,14 @@ TORCH: dict[str, Counterpart] = {
     "softshrink": by_element(F.softshrink),
     "softsign_grad": pulled(F.softsign),
     "sort": ordered(0),
+    "square_sum": lambda x: (x * x).sum(),
     "stack": lambda *xs, axis: torch.stack(xs, axis),
     "std": spread(torch.std),
     "sum": total,
     "take": take,
     "take_along_axis": take_along,
     "threshold": by_element(F.threshold),
+    "time_steps": lambda x: tuple(x.unbind(0)),
     "topk": topk,
     "tril": lambda x, *, offset: torch.tril(x, offset),
     "triu": lambda x, *, offset: torch.triu(x, offset),

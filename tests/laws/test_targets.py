@@ -15,6 +15,7 @@ from tests.laws.tails import every_tail
 
 BASELINES = {cpu: Child("tests.laws.test_targets", WEFT_CPU=cpu) for cpu in ("haswell", "x86-64")}
 CHILDREN = list(BASELINES.values())
+pytestmark = pytest.mark.xdist_group("targets")  # they share what this machine gives
 
 
 def every_array():

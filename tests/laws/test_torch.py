@@ -37,6 +37,8 @@ GRADIENTS = {"scalar": (1e-5, 2e-6), "": (3e-5, 1e-5)}
 #: beside cancellation no relative bound holds
 LOOSE = {"lgamma": 4e-6, "digamma": 4e-6, "polygamma": 4e-6, "pow": 4e-6}
 
+pytestmark = pytest.mark.xdist_group("torch")  # which ops were compared is counted
+
 COMPARED: Counter[str] = Counter()
 
 

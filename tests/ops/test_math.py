@@ -19,6 +19,7 @@ from ulp import ulp, ulps
 from weft.ops import math as m
 from weft.types.dtype import DType, float32, float64
 
+pytestmark = pytest.mark.xdist_group("math")  # the worst errors are one table
 FLOATS = (float32, float64)
 worst: dict[str, dict[str, float]] = {}
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(program: str, *args: str, timeout: float = 120, **environment: str) -> str:
-    """What a Python program printed; a failure of the test if it failed or was ended by a signal."""
+    """What a Python program printed; the test fails if it failed or was ended by a signal."""
     done = start(program, *args, timeout=timeout, **environment)
     if done.returncode:
         said = f"{done.stdout}\n{done.stderr}".strip()

@@ -38,7 +38,7 @@ def names() -> dict[str, list[str]]:
     }
 
 
-_CLASSES = ("DType", "Dim", "Tensor")
+_CLASSES = ("DType", "Dim", "Tensor", "load", "save")  # and what takes a path
 
 
 def _ours(f: Any) -> bool:
@@ -67,7 +67,7 @@ def find(name: str) -> Target:
         op = OPS[name[3:]]
         return Target(name, lambda *a, **k: op(*a, **k), _samples(op))
     if name.startswith("Tensor."):
-        good = GOOD[name]() if name in GOOD else _derived(getattr(wf.Tensor, name[7:]))
+        good = GOOD[name]() if name in GOOD else _derived(getattr(wf.Tensor, name[7:]), name[7:])
         return Target(name, partial(_method, name[7:]), [_pair(g) for g in good])
     f: Any = wf
     for part in name.split("."):
@@ -123,9 +123,9 @@ def _pair(call: Any) -> Any:
     return call if len(call) == 2 and isinstance(call[1], dict) else (call, {})
 
 
-def _derived(f: Any) -> list[Any]:
+def _derived(f: Any, name: str = "") -> list[Any]:
     """Calls of a function that takes tensors only; of a reflected operator, with a number."""
-    reflected = f.__name__.startswith("__r") and f.__name__ not in ("__repr__", "__reduce__")
+    reflected = name.startswith("__r") and name not in ("__repr__", "__reduce__")
     required = [
         p for p in inspect.signature(f).parameters.values()
         if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)

@@ -1,6 +1,10 @@
 """Ctrl-C: it ends what runs within 100 ms, and leaves everything as it was."""
 
+import pytest
+
 from tests.robustness.lab import run
+
+pytestmark = pytest.mark.alone
 
 START = """
 import os, signal, threading, time
@@ -83,7 +87,8 @@ for threads in (2, 1):
         assert min(took) < 0.1, (name, threads, took)
 quick, slow = max(worst), max(worst, key=lambda w: w[1])
 print(f"{len(worst)} calls interrupted three times each: KeyboardInterrupt within "
-      f"{quick[0] * 1e3:.0f} ms ({quick[2]}), at worst on this machine {slow[1] * 1e3:.0f} ms ({slow[2]})")
+      f"{quick[0] * 1e3:.0f} ms ({quick[2]}), at worst on this machine {slow[1] * 1e3:.0f} ms "
+      f"({slow[2]})")
 """
 )
 

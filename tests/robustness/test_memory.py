@@ -1,6 +1,10 @@
 """Memory: what happens where there is none left, and that none is lost."""
 
+import os
+
 from tests.robustness.lab import run
+
+OPS = os.environ.get("WEFT_LEAK_OPS", "1000000")
 
 FAILING = """
 import gc, resource, sys
@@ -146,7 +150,7 @@ assert grown <= int(sys.argv[2]), grown
 
 
 def test_eager_ops_with_gradients_leak_nothing():
-    print("\n" + run(LEAKS, "200000", str(1 << 20)))
+    print("\n" + run(LEAKS, OPS, str(1 << 20), timeout=600))
 
 
 SHAPES = """

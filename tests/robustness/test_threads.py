@@ -36,7 +36,10 @@ class Jobs:
         self.want = [[np.array(a) for a in job(0)] for job in self.jobs]
 
     def elementwise(self, n):
-        return [((self.small * 2.0 - 1.0).exp() + n * 0.0).numpy(), (self.large + self.large).numpy()]
+        return [
+            ((self.small * 2.0 - 1.0).exp() + n * 0.0).numpy(),
+            (self.large + self.large).numpy(),
+        ]
 
     def product(self, n):
         return [(self.large @ self.weight).numpy(), (self.small @ self.small.T).numpy()]

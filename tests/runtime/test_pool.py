@@ -217,6 +217,7 @@ def interrupted(p, delay=0.1):
     return took
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
     ("kernel", "tasks"), [("spin", 1_000_000), ("polling", 1), ("polling", 2), ("polling", 50)]

@@ -87,12 +87,12 @@ def test_how_operands_come_to_the_tile():
         return spec.l, spec.r, spec.slab_l, spec.slab_r
 
     assert modes(dense(16, 16), dense(16, 16)) == ("place", "place", "", "")
-    assert modes(dense(100, 90), dense(90, 80)) == ("place", "near", "", "")
+    assert modes(dense(100, 90), dense(90, 80)) == ("place", "rows", "", "")
     assert modes(dense(100, 90), transposed(90, 80)) == ("place", "depth", "", "")
     assert modes(transposed(100, 90), dense(90, 80))[0] == "place"
     assert modes(dense(100, 1024), dense(1024, 80))[0] == "depth"  # rows a page apart
     half = dense(16, 16, dtype=bfloat16)
-    assert modes(half, half) == ("depth", "near", "", "")  # converted on the way
+    assert modes(half, half) == ("depth", "rows", "", "")  # converted on the way
     x, w = dense(1, 3, 60, 60), dense(4, 3, 3, 3)
     assert modes(x, w, conv(1, 1, 60)) == ("place", "near", "", "dense")
     assert modes(x, w, conv(2, 1, 30)) == ("place", "even", "", "dense")

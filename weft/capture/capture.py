@@ -162,7 +162,7 @@ def _plain(note: Any) -> bool:
 def _inputs(trace: Trace, firsts: list[int], first: list[Node]) -> tuple[Inputs, tuple[Node, ...]]:
     """The inputs in their order: arguments, cells, numbers, the random generator's state."""
     cells = [c for c in trace.cells.values() if c.node is not None]
-    random = [trace.draws.key.data, trace.draws.offset.data] if trace.draws else []
+    random = trace.draws.params if trace.draws else ()
     ordered = [
         *first,
         *(c.node for c in cells),

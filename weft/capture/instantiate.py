@@ -70,6 +70,12 @@ class _Filled:
         return Function(f.name, tuple(params), tuple(results))
 
 
+def named(captured: Captured) -> Function:
+    """The program with names for the sizes that are left open."""
+    assert captured.symbols is not None
+    return _Filled(captured.symbols.names()).function(captured.function)
+
+
 def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
     """A captured call whose program is for the sizes of these arguments."""
     symbols = captured.symbols
@@ -77,9 +83,7 @@ def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
     filled = _Filled(symbols.values(leaves))
     f = captured.function
     slopes = [g for _, g in captured.slopes]
-    whole = filled.function(
-        Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes))
-    )
+    whole = filled.function(Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes)))
     params, results = len(f.params), len(f.results)
     return dataclasses.replace(
         captured,

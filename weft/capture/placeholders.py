@@ -11,23 +11,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.capture.capture import Captured, finish
+from weft.capture.symbols import Symbols
 from weft.capture.trace import Trace
 from weft.errors import CaptureError, DTypeError
 from weft.ir import Node
 from weft.ops.define import Value, capturing, installed
 from weft.tensor.arguments import sizes
-from weft.types import TensorType, as_dtype
+from weft.types import Dim, TensorType, as_dtype
 from weft.types.dtype import float32
 
 
 def placeholder(name: str, shape: Any, dtype: Any = float32) -> Any:
-    """A symbol for an input of a program to be built.
+    """A symbol for an input of a program to be built. Sizes that are None or a `Dim` are left
+    open.
 
     >>> import weft as wf
-    >>> x = wf.placeholder("x", (3,), wf.float32)
-    >>> program = wf.build([x], x * 2)
-    >>> program(x=wf.tensor([1.0, 2.0, 3.0]))
-    tensor([2., 4., 6.])
+    >>> x = wf.placeholder("x", (None, 2), wf.float32)
+    >>> program = wf.build([x], x.sum(axis=0))
+    >>> program(x=wf.tensor([[1.0, 2.0], [3.0, 4.0]])), program(x=wf.ones((5, 2)))
+    (tensor([4., 6.]), tensor([5., 5.]))
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise DTypeError("placeholder", expected="a name", got=repr(name))
@@ -36,9 +38,27 @@ def placeholder(name: str, shape: Any, dtype: Any = float32) -> Any:
         trace = Trace(by_hand=True).__enter__()
     if not isinstance(trace, Trace) or not trace.by_hand:
         raise CaptureError("placeholder", got="a call inside a function that is being captured")
-    node = trace.parameter(TensorType(sizes(shape, "placeholder"), as_dtype(dtype)))
+    if trace.symbols is None:
+        trace.symbols = Symbols()
+    opened = _opened(trace.symbols, name, shape, len(trace.names))
+    node = trace.parameter(TensorType(sizes(opened, "placeholder"), as_dtype(dtype)))
     trace.names[node] = name
     return installed.tensor(node)
+
+
+def _opened(symbols: Symbols, name: str, shape: Any, leaf: int) -> Any:
+    """A shape with symbols for the sizes that are left open; one for each name of a Dim."""
+    if not isinstance(shape, (tuple, list)):
+        shape = (shape,)
+    out: list[Any] = []
+    for axis, n in enumerate(shape):
+        if n is None or isinstance(n, Dim):
+            dim = Dim(f"{name}_{axis}") if n is None else n
+            out.append(symbols.named(dim, (leaf, axis)))
+        else:
+            out.append(n)
+        symbols.places[leaf, axis] = out[-1]
+    return out
 
 
 def captured(inputs: Any, outputs: Any) -> tuple[Captured, list[str]]:
@@ -57,6 +77,9 @@ def captured(inputs: Any, outputs: Any) -> tuple[Captured, list[str]]:
         firsts = list(range(len(given)))
         before = {i: x.data for i, x in enumerate(given)}
         unused = [n for n in trace.names if n not in before.values()]
+        if trace.symbols is not None:
+            numbers = {n: i for i, n in enumerate(trace.names)}
+            trace.symbols.renumber({numbers[n]: i for i, n in before.items()})
         made = finish(trace, "program", outputs, given, firsts, before)
         missing = [trace.names[n] for n in unused if n in made.function.params]
         if missing:

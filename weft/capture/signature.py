@@ -14,7 +14,7 @@ from weft.autodiff.mode import recording
 from weft.capture.structure import Form
 from weft.capture.symbols import Place, Symbols
 from weft.ops.define import Value
-from weft.types import Dim, TensorType
+from weft.types import Dim, Shape, TensorType
 from weft.types.tensor_type import shown
 
 Key = tuple[Any, ...]
@@ -25,9 +25,7 @@ def signature(leaves: Sequence[Any], form: Form) -> Key:
 
     Of ints and floats their class: their values are guarded where they matter.
     """
-    kinds = [
-        (x.type, x.note is not None) if isinstance(x, Value) else _kind(x) for x in leaves
-    ]
+    kinds = [(x.type, x.note is not None) if isinstance(x, Value) else _kind(x) for x in leaves]
     return (form, recording.get(), *kinds, *_repeated(leaves))
 
 
@@ -120,7 +118,7 @@ class Policy:
 
     def __init__(self, dynamic: bool | None) -> None:
         self.dynamic = dynamic
-        self.shapes: dict[Key, list[tuple[tuple[int, ...], ...]]] = {}
+        self.shapes: dict[Key, list[tuple[Shape, ...]]] = {}
         self.closed: set[Key] = set()  # kinds of calls whose code can't take symbols
 
     def marks(self, of: Key, leaves: Sequence[Any]) -> Marks:
@@ -138,7 +136,7 @@ class Policy:
             seen.append(shapes)
             del seen[1:-_REMEMBERED]
         columns = {(i, a): tuple([s[i][a] for s in seen]) for i, a in places}
-        numbers: dict[tuple[int, ...], int] = {}
+        numbers: dict[Any, int] = {}
         open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
         return Marks({p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()})
 
@@ -148,14 +146,14 @@ _REMEMBERED = 8
 
 
 def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:
-    """Symbols for a call, and what stands for its leaves: types for tensors, numbers for numbers."""
+    """Symbols for a call, and what stands for its leaves: types of tensors, numbers."""
     symbols = Symbols()
     sizes: dict[int, Any] = {}
     out: list[Any] = []
     for i, x in enumerate(leaves):
         if isinstance(x, Value):
             own = {}
-            for a, n in enumerate(x.type.shape):
+            for a, n in enumerate(x.type.sizes):
                 shared = marks.sizes.get((i, a))
                 if shared is None:
                     continue

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from weft.errors import CaptureError
+from weft.errors import CaptureError, ShapeError
 from weft.ir import Location, user_location
 from weft.types import Dim, TensorType, expression
 from weft.types.expression import Symbol, Table, Terms
@@ -82,6 +82,7 @@ class Symbols:
         self.numbers: dict[int, Any] = {}  # by leaf
         self.places: dict[Place, Any] = {}  # what the axes of arguments were taken for
         self.most: dict[Place, float] = {}  # of the axes that symbols stand for
+        self.dims: dict[str, tuple[Dim, Size]] = {}  # that the user named
         self._facts: dict[Any, bool] = {}
         self._known: dict[Any, int] = {}
 
@@ -106,6 +107,35 @@ class Symbols:
 
     def _bound(self, text: str, terms: Terms) -> None:
         self.guards.append(Guard(text, terms=terms, relation="<", truth=False))
+
+    def named(self, dim: Dim, place: Place) -> Size:
+        """The symbol for a size that the user named: the same one for the same name."""
+        known = self.dims.get(dim.name)
+        if known is None:
+            # any example will do; one that no literal in a program is likely to equal
+            usual = 61 + 6 * len(self.dims)
+            hint = max(dim.min, usual if dim.max is None else min(dim.max, usual))
+            known = self.dims[dim.name] = dim, self.size(dim.name, place, hint, dim)
+        if known[0] != dim:
+            raise ShapeError(
+                f"Dim {dim.name!r}",
+                expected=f"the same bounds everywhere, {_bounds(known[0])}",
+                got=_bounds(dim),
+            )
+        return known[1]
+
+    def renumber(self, leaves: dict[int, int]) -> None:
+        """Arguments have other numbers than was thought; those without one are none."""
+        self.places = {(leaves[i], a): n for (i, a), n in self.places.items() if i in leaves}
+        first = {n.text: p for p, n in reversed(self.places.items()) if type(n) is Size}
+        for i, atom in enumerate(self.table.atoms):
+            if isinstance(atom, Symbol) and atom.name in first:
+                self.table.atoms[i] = Symbol(atom.name, *first[atom.name])
+        self.most = {first[name]: s for name, s in self._limits().items() if name in first}
+
+    def _limits(self) -> dict[str, float]:
+        atoms = enumerate(self.table.atoms)
+        return {a.name: self.table.bounds[i][1] for i, a in atoms if isinstance(a, Symbol)}
 
     def type(self, leaf: int, of: TensorType, sizes: dict[int, Any]) -> TensorType:
         """The type of an argument, some of its sizes replaced."""
@@ -270,6 +300,21 @@ class Symbols:
     def close(self) -> None:
         self.is_open = False
 
+    def described(self) -> list[str]:
+        """What is left open, and what the program is right for."""
+        sizes = [a for a in self.table.atoms if isinstance(a, Symbol)]
+        lines = [f"  size      {s.name}: axis {s.axis} of argument {s.leaf}" for s in sizes]
+        lines += [f"  number    argument {leaf}" for leaf in self.numbers]
+        return lines + [f"  guard     {g}" for g in self.guards]
+
+    def example(self, t: TensorType) -> TensorType:
+        """A type with the sizes that the capture went by."""
+        return TensorType([_value(n) for n in t.shape], t.dtype)
+
+    def names(self) -> Values:
+        """Sizes by name, in place of values."""
+        return Names(self, ())
+
     def values(self, leaves: Sequence[Any]) -> Values:
         """What everything comes to in a call with these arguments."""
         return Values(self, leaves)
@@ -294,9 +339,11 @@ class Symbols:
         values = self.values(leaves)
         for (leaf, axis), n in self.places.items():
             now = leaves[leaf].type.shape[axis]
-            if now != values.of(n) or now > self.most.get((leaf, axis), now):
-                what = n.text if type(n) is Size else str(n)
-                return f"axis {axis} of argument {leaf} was {what}, now it is {now}"
+            what = n.text if type(n) is Size else str(n)
+            if now != values.of(n):
+                return f"axis {axis} of argument {leaf} == {what}"
+            if now > self.most.get((leaf, axis), now):
+                return f"{what} <= {self.most[leaf, axis]}"
         return None
 
 
@@ -305,8 +352,11 @@ class Values:
 
     def __init__(self, symbols: Symbols, leaves: Sequence[Any]) -> None:
         self.symbols, self.leaves = symbols, leaves
-        self.atoms = symbols.table.values(lambda s: leaves[s.leaf].type.shape[s.axis])
+        self.atoms = symbols.table.values(self.read)
         self._steps: dict[int, Any] = {}
+
+    def read(self, s: Symbol) -> Any:
+        return self.leaves[s.leaf].type.shape[s.axis]
 
     def of(self, x: Any) -> Any:
         """The plain number; anything that is no symbol as it is."""
@@ -351,6 +401,18 @@ class Values:
             return False  # capturing again raises what Python would
 
 
+class Names(Values):
+    """Named sizes: what a program of open sizes is written with."""
+
+    def read(self, s: Symbol) -> Any:
+        table = self.symbols.table
+        low, high = table.bounds[table.atoms.index(s)]
+        return Dim(s.name, int(low), None if high >= LARGEST else int(high))
+
+    def of(self, x: Any) -> Any:
+        return super().of(x) if type(x) is Size else x
+
+
 _SIGNS: dict[Any, str] = {
     operator.add: "+",
     operator.sub: "-",
@@ -366,6 +428,10 @@ _SIGNS: dict[Any, str] = {
     operator.eq: "==",
     operator.ne: "!=",
 }
+
+
+def _bounds(dim: Dim) -> str:
+    return f"{dim.min} to {'any' if dim.max is None else dim.max}"
 
 
 def _value(x: Any) -> Any:

@@ -19,11 +19,12 @@ from weft.capture.guards import Guards
 from weft.capture.symbols import Symbols
 from weft.errors import CaptureError
 from weft.ir import Function, Node
+from weft.ops.creation import full
 from weft.ops.define import Call, Value, as_node, capturing, installed, parameter, record_call
 from weft.ops.elementwise import add
 from weft.types import TensorType
 from weft.types.dtype import int64
-from weft.types.size import Number
+from weft.types.size import Number, is_symbolic
 
 
 @dataclass(eq=False)
@@ -52,6 +53,7 @@ class Draws:
 
     key: Value
     offset: Value
+    params: tuple[Node, ...]
     at: int = 0  # where the next is taken
     count: int = 0  # taken in all
 
@@ -156,7 +158,10 @@ class Trace:
             cell.before, cell.written = leaf.grad, True
 
     def number(self, read: Callable[[], Any]) -> Any:
-        node = self.parameter(type(read()))
+        value = read()
+        if is_symbolic(value):
+            return value  # set from an argument in the course of the call
+        node = self.parameter(type(value))
         self.numbers.append((node, read))
         return installed.tensor(node)
 
@@ -167,10 +172,10 @@ class Trace:
         return found[0]
 
     def draw(self, count: int) -> tuple[Any, Any]:
-        scalar = TensorType((), int64)
         if self.draws is None:
-            key, offset = (installed.tensor(self.parameter(scalar)) for _ in range(2))
-            self.draws = Draws(key, offset)
+            params = tuple(self.parameter(int) for _ in range(2))
+            key, offset = (full(installed.tensor(p), shape=(), dtype=int64) for p in params)
+            self.draws = Draws(key, offset, params)
         at = self.draws.at
         self.draws.at += count
         self.draws.count = max(self.draws.count, self.draws.at)

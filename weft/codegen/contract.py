@@ -7,7 +7,7 @@ windows reach over the border (contract_slab).
 
 from __future__ import annotations
 
-from weft.codegen.contract_feed import has_rows, pack_columns_function, prepare_function
+from weft.codegen.contract_feed import pack_columns_function, prepare_function
 from weft.codegen.contract_finish import (
     end_function,
     finish_function,
@@ -60,7 +60,7 @@ def lower(spec: ContractSpec) -> str:
         parts.append(p.tail())
     elif spec.r != "turn":
         parts += [prepare_function(spec, "r"), pack_columns_function(spec)]
-    if has_rows(spec):
+    if spec.r == "rows":
         parts.append(p.from_rows())
     if spec.turned:
         parts.append(turn_function(spec))
@@ -130,8 +130,8 @@ def _parts(spec: ContractSpec, name: str) -> Text:
         low = t.select(t.lt(start, arg("lo")), arg("lo"), start)
         high = t.min(end, arg("hi"))
         with t.when(t.lt(low, high)):
-            for word in range(2):
-                put(t, get(t, frame, word), own, word)
+            t.store(frame, own, 8)  # for the one who asks whether to stop
+            put(t, get(t, frame, 1), own, 1)
             put(t, t.add(get(t, frame, 2), get(t, here, PART.index("shared"))), own, 2)
             with t.loop(0, moves) as k:
                 moved = t.add(get(t, frame, t.add(k, OPERANDS)), get(t, here, t.add(k, len(PART))))

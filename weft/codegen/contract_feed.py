@@ -12,10 +12,8 @@ from weft.codegen.contract_index import (
     call,
     div,
     equal,
-    fits,
     function,
     get,
-    leave,
     rem,
 )
 from weft.codegen.contract_pack import Packing
@@ -88,13 +86,12 @@ def pack_columns_function(spec: ContractSpec) -> Text:
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())
     source = call(t, "ptr", "prepare_r", f.address, arg("slice", "ptr"), *block)
-    if has_rows(spec):
-        run = f["r_run"]
-        with t.when(fits(t, t.add(rem(t, lane, run), count), run)):
-            begin = p.element_at(t, source, get(t, f.part("cols_r"), 0))
-            args = (out, arg("panel"), begin, count, f.part("depth_r"), steps)
-            call(t, "void", "pack_rows", *args)
-            leave(t)
+    if spec.r == "rows":
+        begin = p.element_at(t, source, get(t, f.part("cols_r"), 0))
+        args = (out, arg("panel"), begin, count, f.part("depth_r"), steps)
+        call(t, "void", "pack_rows", *args)
+        t.emit("ret void")
+        return t
     with t.loop(0, count, spec.lanes) as j:
         panel = t.at(out, "i8", t.mul(div(t, j, i64(spec.panel)), arg("panel")))
         to = t.at(panel, p.one, rem(t, j, i64(spec.panel)))
@@ -102,8 +99,3 @@ def pack_columns_function(spec: ContractSpec) -> Text:
         pack_vector(t, spec, "r", to, p.panel_bytes, source, j, lane, some, arg("depth"), steps)
     t.emit("ret void")
     return t
-
-
-def has_rows(spec: ContractSpec) -> bool:
-    """Whether blocks of columns may come as whole rows. Those of a copy are too short."""
-    return spec.r == "near" and not spec.slab_r

@@ -241,19 +241,15 @@ def ranges_function() -> Text:
     words = {"start": "i64", "count": "i64", "n": "i64"}
     t = function("ranges", "void", **words, sizes="ptr", lows="ptr", highs="ptr")
     n, sizes, lows, highs = arg("n"), *(arg(name, "ptr") for name in ("sizes", "lows", "highs"))
-    last = t.sub(t.add(arg("start"), arg("count")), 1)
-    for first, out in ((arg("start"), lows), (last, highs)):
-        left = t.variable(first)
-        with down(t, n) as i:
-            size = get(t, sizes, i)
-            q = div(t, left.get(), size)
-            put(t, t.sub(left.get(), t.mul(q, size)), out, i)
-            left.set(q)
-    fixed = t.variable(YES)  # every label outside this one takes a single value
-    with t.loop(0, n) as i:
-        low, high, before = get(t, lows, i), get(t, highs, i), fixed.get()
-        fixed.set(both(t, before, equal(t, low, high)))
-        put(t, t.select(before, low, i64(0)), lows, i)
-        put(t, t.select(before, high, t.sub(get(t, sizes, i), 1)), highs, i)
+    low, high = t.variable(arg("start")), t.variable(t.sub(t.add(arg("start"), arg("count")), 1))
+    with down(t, n) as i:
+        size = get(t, sizes, i)
+        below, above = (div(t, x.get(), size) for x in (low, high))
+        least, most = (t.sub(x.get(), t.mul(q, size)) for x, q in ((low, below), (high, above)))
+        fixed = equal(t, below, above)  # every label outside this one takes a single value
+        put(t, t.select(fixed, least, i64(0)), lows, i)
+        put(t, t.select(fixed, most, t.sub(size, 1)), highs, i)
+        low.set(below)
+        high.set(above)
     t.emit("ret void")
     return t

@@ -111,7 +111,8 @@ class Task:
         due = equal(t, rem(t, number, f["poll"]), 0)
         with t.when(both(t, due, t.lt(i64(0), number))):
             poll = t.pointer(f.address, 1)
-            stop = t.let("i64", f"call i64 {poll.name}({f.address}, {arg('worker')})")
+            asked = t.pointer(f.address, 0) if self.spec.parts else f.address
+            stop = t.let("i64", f"call i64 {poll.name}({asked}, {arg('worker')})")
             with t.when(invert(t, equal(t, stop, 0))):
                 t.ret(2)
                 t.label(t.fresh("dead"))

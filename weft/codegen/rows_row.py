@@ -235,16 +235,11 @@ class Row:
                     value = t.select(mask, value, f.lanes.starts[0])
                 state = [read(t, f.acc, cell, k.group)]
                 write(t, f.monoid.join(state, [value])[0], f.acc, cell)
-        for position in level.stores:
-            v = p.outputs[position]
-            d = p.dtype(v)
-            write(
-                t,
-                self._value(v, number, at, mask, env),
-                d,
-                t.at(self.outs[position], memory(d), at),
-                mask,
-            )
+        # all are known before the first is written: a result may lie where an operand did
+        found = [self._value(p.outputs[i], number, at, mask, env) for i in level.stores]
+        for position, value in zip(level.stores, found, strict=True):
+            d = p.dtype(p.outputs[position])
+            write(t, value, d, t.at(self.outs[position], memory(d), at), mask)
         for v, place in self.kept.items():
             if v in level.keeps:
                 d = p.dtype(v)

@@ -60,6 +60,8 @@ class Explanation:
         ]
         if c.inputs.numbers:
             lines.append(f"  numbers   {len(c.inputs.numbers)} read at every call")
+        if c.symbols is not None:
+            lines += c.symbols.described()
         if c.inputs.random:
             lines.append(f"  random    {c.drawn:,} numbers a call")
         if c.writes:

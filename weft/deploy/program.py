@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.capture.structure import Form, flatten
@@ -18,29 +18,34 @@ class Program:
     """A graph with its state, compiled. `wf.trace` and `wf.build` make one."""
 
     def __init__(
-        self, name: str, executable: Executable, names: Sequence[str], form: Form, leaves: list[Any]
+        self,
+        name: str,
+        executable: Executable,
+        names: Sequence[str],
+        form: Form,
+        leaves: list[Any],
+        at: Callable[[list[Any]], Executable] | None = None,
     ) -> None:
+        """`at` gives the executable for the sizes of a call, where some are left open."""
         self.name, self.executable, self.names = name, executable, tuple(names)
-        self.form, self.leaves = form, leaves
-
-    @property
-    def graph(self) -> Function:
-        """The captured graph; printing it gives its text."""
-        return self.executable.captured.function
+        self.form, self.leaves, self.at = form, leaves, at
+        #: the captured graph; printing it gives its text
+        self.graph: Function = executable.captured.function
 
     def explain(self) -> Explanation:
         """What was captured, fused, saved and placed."""
         return Explanation(self.name, self.executable)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.executable(self._leaves(args, kwargs))
+        leaves = self._leaves(args, kwargs)
+        executable = self.executable if self.at is None else self.at(leaves)
+        return executable(leaves)
 
     def eager(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph op by op, with the same bits."""
-        return self.executable(self._leaves(args, kwargs), run=self._replayed)
-
-    def _replayed(self, xs: list[Any]) -> tuple[Any, ...]:
-        return replay(self.graph, tuple(xs))
+        leaves = self._leaves(args, kwargs)
+        executable = self.executable if self.at is None else self.at(leaves)
+        return executable(leaves, run=lambda xs: replay(executable.captured.function, tuple(xs)))
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call, each checked against what the program was made for."""
@@ -60,14 +65,28 @@ class Program:
                 continue
             if not isinstance(x, Value):
                 x = leaves[i] = installed.lift(x)
-            if x.type is not old.type:
+            if x.type is not old.type and not self._is_open(x, old):
                 raise GuardError(
                     self.name,
                     expected=f"{old.type} for {self._said(path)}",
                     got=str(x.type),
                     hint="a traced program has fixed types; wf.compile captures others too",
                 )
+        if self.at is not None:
+            self._check(leaves)
         return leaves
+
+    def _is_open(self, x: Value, old: Value) -> bool:
+        """Whether a tensor differs in sizes alone, and some are left open."""
+        same = x.type.dtype is old.type.dtype and x.type.ndim == old.type.ndim
+        return same and self.at is not None
+
+    def _check(self, leaves: list[Any]) -> None:
+        symbols = self.executable.captured.symbols
+        failed = None if symbols is None else symbols.failure(leaves)
+        if failed is not None:
+            got = ", ".join(str(x.type) for x in leaves if isinstance(x, Value))
+            raise GuardError(self.name, expected=failed, got=got)
 
     def _said(self, path: str) -> str:
         for i, name in enumerate(self.names):

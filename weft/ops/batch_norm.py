@@ -109,7 +109,7 @@ def _axes(x: Value) -> Axes:
 
 
 def _count(x: Value) -> float:
-    return as_float(math.prod(x.type.shape[a] for a in _axes(x)))  # type: ignore[misc]
+    return as_float(math.prod(x.type.shape[a] for a in _axes(x)))
 
 
 def _samples() -> Iterator[Sample]:

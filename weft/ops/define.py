@@ -291,7 +291,7 @@ def enter(op: Op, xs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         for x in xs
     )
     if (capturing.now is not None and capturing.now.takes(lifted)) or any(
-        isinstance(x, Value) and isinstance(x.data, Node) or is_symbolic(x)
+        isinstance(x.data, Node) if isinstance(x, Value) else is_symbolic(x)
         for x in (*lifted, *attributes.numbers(attrs))
     ):
         return record_call(op, lifted, attrs)

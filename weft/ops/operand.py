@@ -33,10 +33,15 @@ def number_node(
         if not x.scope.ask(_fits(travels), (x,)):
             raise NumericsError(name, expected=f"a number {travels.name} holds", got=str(x.hint))
         if meet is uint64 and not x.scope.ask(_fits(int64), (x,)):
-            x = x - 2**64  # the same bits
+            x = x.scope.compute(_wrapped, (x,))
         x = x.as_float() if meet.is_float else x
     attrs = (("shape", ()), ("dtype", meet))
     return Node(full, (scalar(x),), attrs, TensorType((), meet))
+
+
+def _wrapped(n: int) -> int:
+    """The int64 of the same bits as a uint64."""
+    return n - 2**64
 
 
 def check_range(name: str, xs: tuple[Any, ...], types: tuple[Any, ...]) -> None:
@@ -54,9 +59,7 @@ def check_range(name: str, xs: tuple[Any, ...], types: tuple[Any, ...]) -> None:
 def strong(types: tuple[Any, ...], xs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The operand types where the numbers that change are tensors of the dtype they meet in."""
     meet = result_dtype(*(t.dtype if isinstance(t, TensorType) else t for t in types))
-    return tuple(
-        TensorType((), meet) if is_live(x) else t for t, x in zip(types, xs, strict=True)
-    )
+    return tuple(TensorType((), meet) if is_live(x) else t for t, x in zip(types, xs, strict=True))
 
 
 def is_live(x: Any) -> bool:

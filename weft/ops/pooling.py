@@ -43,11 +43,13 @@ def _window_type(
     if t.dtype.kind == "b":
         raise DTypeError(place, expected="numbers", got="bool", hint="convert with .astype()")
     rank = len(kernel)
-    said = lambda: (  # symbols are not asked for their values unless there is something to say
-        f"kernel {kernel}, stride {stride}, offset {offset}, sizes {sizes}, dilation {dilation}"
-    )
+
+    def said() -> str:  # symbols are asked for their values only where there is something to say
+        window = f"kernel {kernel}, stride {stride}, offset {offset}"
+        return f"{window}, sizes {sizes}, dilation {dilation} of {t}"
+
     if not 0 < rank == len(stride) == len(offset) == len(sizes) == len(dilation) <= t.ndim:
-        raise ShapeError(place, expected="as many of each as axes of windows", got=f"{said()} of {t}")
+        raise ShapeError(place, expected="as many of each as axes of windows", got=said())
     if min(*kernel, *stride, *dilation) < 1:
         raise ShapeError(place, expected="kernel, stride and dilation of 1 or more", got=said())
     for k, s_, o, m, d in zip(kernel, stride, offset, sizes, dilation, strict=True):

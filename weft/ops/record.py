@@ -45,7 +45,8 @@ def replay(
         elif n.op is result:
             env[n] = env[n.inputs[0]][n.attr("position")]
         else:
-            env[n] = call(n.op)(*(env[i] for i in n.inputs), **dict(n.attrs))  # type: ignore[arg-type]
+            attrs = dict(n.attrs) | ({"regions": n.regions} if n.regions else {})
+            env[n] = call(n.op)(*(env[i] for i in n.inputs), **attrs)  # type: ignore[arg-type]
     return tuple(env[r] for r in f.results)
 
 

@@ -25,13 +25,13 @@ from weft.types.dtype import float32, float64
 def _split(x: Value, parts: int, like: Value, place: str) -> list[Value]:
     """The parts of the last axis, each as wide as `like`."""
     shape, n = x.type.shape, like.type.shape[-1]
-    if shape != (*like.type.shape[:-1], parts * n):  # type: ignore[operator]
+    if shape != (*like.type.shape[:-1], parts * n):
         raise ShapeError(
             place, expected=f"{parts} gates beside each other for {like.type}", got=str(x.type)
         )
     lead = len(shape) - 1
     return [
-        slice_(x, starts=(*(0,) * lead, k * n), sizes=like.type.shape, steps=(1,) * len(shape))  # type: ignore[operator]
+        slice_(x, starts=(*(0,) * lead, k * n), sizes=like.type.shape, steps=(1,) * len(shape))
         for k in range(parts)
     ]
 

@@ -176,7 +176,7 @@ later.sum = sum
 
 
 def _count(x: Value, axes: Axes) -> float:
-    return as_float(math.prod(x.type.shape[a] for a in axes))  # type: ignore[misc]
+    return as_float(math.prod(x.type.shape[a] for a in axes))
 
 
 def floating(x: Value) -> Value:

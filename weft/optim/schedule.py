@@ -360,9 +360,9 @@ class OneCycleLR(LRScheduler):
         return levels[-1]
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch >= self.total_steps:
+        if self.last_epoch > self.total_steps:
             expected = f"at most {self.total_steps} steps"
-            raise ShapeError("OneCycleLR", expected=expected, got=str(self.last_epoch + 1))
+            raise ShapeError("OneCycleLR", expected=expected, got=str(self.last_epoch))
         if self.cycle_momentum:
             low, high = self.momenta
             now = self._between(self._levels(high, low, high))

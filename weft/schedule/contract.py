@@ -139,6 +139,8 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
             tile = wide
         elif r == "depth" and dense:
             r, tile = "turn", TURN[vector]
+    if r == "near" and all(not p.r.windowed and len(p.cols.sizes) == 1 for p in ps):
+        r = "rows"
     spec = ContractSpec(dtype, tile, "place", r, slab_r=_common("any", (p.r.copying for p in ps)))
     if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec

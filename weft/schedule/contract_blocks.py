@@ -166,7 +166,7 @@ class _Estimate:
         self.depth_blocks = -(-self.k // depth)
         self.vectors, self.panels = cols.pieces(spec.lanes), cols.pieces(spec.panel)
         self.cols_blocks = cols.blocks
-        each = {"place": READ, "near": PACK_NEAR}.get(spec.r, PACK_APART)
+        each = {"place": READ, "near": PACK_NEAR, "rows": PACK_NEAR}.get(spec.r, PACK_APART)
         if p.r.windowed:
             each = PACK_APART
         elif spec.r in ("depth", "any"):  # many places at a time: slow if they are far

@@ -99,12 +99,13 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     leave.target = len(p.steps)
     _hold(p, again)
     _alive([*state, *gs, *sums], again, len(p.steps) - 1)
+    p.append(plan_pop(layouts), (handle, *state), ())  # empty again, for the next time
     _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
     end = p.jump(ALWAYS)
     idle.target = len(p.steps)
     _into(p, outs, p.region(none, (*given, *begun)))
     end.target = len(p.steps)
-    _alive([*outs, handle], start, len(p.steps))
+    _alive(outs, start, len(p.steps))
     return outs
 
 

@@ -8,6 +8,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -18,9 +19,11 @@ from weft.ops.elementwise import copy
 from weft.schedule.arena import place
 from weft.schedule.control import plan_control
 from weft.schedule.launch import Launch, Machine
+from weft.schedule.map import MapSpec
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
+from weft.schedule.rows import RowSpec, arrange as arrange_rows
 from weft.schedule.single import plan_single, weak_dtype
 from weft.types import DType, TensorType, result_dtype
 from weft.types.record import dataclass
@@ -36,7 +39,17 @@ class Block:
     size: int
     birth: int
     death: int
-    offset: int = 0
+    place: int = 0
+    over: Block | None = None  # the block whose memory it takes over
+
+    @property
+    def offset(self) -> int:
+        return self.place if self.over is None else self.over.offset
+
+    @property
+    def whole(self) -> Block:
+        """The first of the blocks that lie in the same place one after the other."""
+        return self if self.over is None else self.over.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +130,13 @@ class _Planner:
             base = OPERANDS + len(self.f.params) + i
             if self.spots[r].base != base or not self._dense(self.spots[r]):
                 self._copy(self.spots[r], base)
+        share(self.steps)
+        blocks = [b for b in self.blocks if b.over is None]
         offsets, top = place(
-            [b.size for b in self.blocks],
-            [b.birth for b in self.blocks],
-            [b.death for b in self.blocks],
+            [b.size for b in blocks], [b.birth for b in blocks], [b.death for b in blocks]
         )
-        for b, at in zip(self.blocks, offsets, strict=True):
-            b.offset = at
+        for b, at in zip(blocks, offsets, strict=True):
+            b.place = at
         outs = tuple(Layout.dense(r.type) for r in self.f.results)
         return ProgramPlan(
             self.f,
@@ -156,8 +169,11 @@ class _Planner:
         return made
 
     def stack(self, layout: Layout) -> Spot:
-        """The handle of a stack."""
+        """The handle of a stack: in memory of its own from the start to the end."""
         self.stacks.append(self._result(layout))
+        block = self.stacks[-1].block
+        assert block is not None
+        block.birth, block.death = 0, 1 << 60
         return self.stacks[-1]
 
     def copy_to(self, spot: Spot, place: Spot) -> None:
@@ -205,7 +221,9 @@ class _Planner:
     def _single(self, n: Node, op: Op) -> None:
         travels = None  # what Python numbers are to a kernel
         if not all(isinstance(i.type, TensorType) for i in n.inputs):
-            travels = weak_dtype(result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs)))
+            travels = weak_dtype(
+                result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs))
+            )
         inputs = [self._operand(i, travels) for i in n.inputs]
         if op.dense:
             inputs = [s if self._dense(s) else self._copy(s) for s in inputs]
@@ -299,7 +317,7 @@ class _Planner:
             return
         for spot in operands:
             if spot.block is not None:
-                spot.block.death = len(self.steps)
+                spot.block.death = max(spot.block.death, len(self.steps))
         bytes_ = launch.scratch + launch.worker_scratch * (
             self.machine.threads if launch.heavy else 1
         )
@@ -308,6 +326,55 @@ class _Planner:
             scratch = Block(bytes_, len(self.steps), len(self.steps))
             self.blocks.append(scratch)
         self.steps.append(Step(launch, operands, scratch, nodes))
+
+
+def share(steps: Sequence[Step]) -> None:
+    """Let results take the place of operands that are read for the last time, where the kernel
+    reads an element before it writes it.
+    """
+    for i, step in enumerate(steps):
+        count = len(step.launch.outs)
+        dying = [s for s in step.operands[:-count] if _dies(s, i, step)]
+        for made in step.operands[-count:]:
+            if made.block is None or made.block.over is not None or made.block.birth != i:
+                continue
+            for s in dying:
+                if (
+                    s.block is not None
+                    and s.block.size == made.block.size
+                    and s.layout is made.layout
+                ):
+                    made.block.over = s.block.whole
+                    made.block.whole.death = max(made.block.whole.death, made.block.death)
+                    dying.remove(s)
+                    break
+
+
+def _dies(spot: Spot, i: int, step: Step) -> bool:
+    block = spot.block
+    return (
+        block is not None
+        and block.whole.death == i
+        and spot.offset == 0
+        and isinstance(spot.layout, Layout)
+        and spot.layout.is_dense
+        and block.size == spot.layout.type.nbytes
+        and sum(o.block is not None and o.block.whole is block.whole for o in step.operands) == 1
+        and _in_place(step.launch)
+    )
+
+
+def _in_place(launch: Launch) -> bool:
+    """Whether a kernel goes over its operands and results element by element, each read before it is
+    written.
+    """
+    if len(launch.phases) != 1:
+        return False
+    spec = launch.phases[0].spec
+    if isinstance(spec, RowSpec):
+        *early, _ = arrange_rows(spec.program)
+        return not any(level.stores for level in early)
+    return isinstance(spec, MapSpec)
 
 
 def _several(op: Op, types: tuple[Any, ...], attrs: dict[str, Any]) -> bool:

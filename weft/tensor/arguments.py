@@ -52,7 +52,7 @@ def sizes(shape: Any, place: str) -> tuple[int, ...]:
 def integer(x: Any, place: str) -> int:
     """One integer."""
     try:
-        return index(x)  # type: ignore[no-any-return]
+        return index(x)
     except TypeError:
         raise ShapeError(place, expected="an integer", got=_shown(x)) from None
 

@@ -94,7 +94,7 @@ def finished(x: Any, requires_grad: bool) -> Any:
 def _copied(data: Any, dtype: Any, place: str) -> Value:
     wanted = None if dtype is None else as_dtype(dtype)
     if is_symbolic(data) and (wanted is None or wanted.is_float):
-        return full(data, shape=(), dtype=wanted or as_dtype(data.__class__))  # type: ignore[no-any-return]
+        return full(data, shape=(), dtype=wanted or as_dtype(data.__class__))
     if isinstance(data, Value):
         same = installed.tensor(data_of(data))
         return (

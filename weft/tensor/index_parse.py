@@ -116,7 +116,7 @@ class _Walk:
 
     def _slice(self, s: slice) -> None:
         n = self.shape[self.axis]
-        if any(type(x) is Size for x in (n, s.start, s.stop)) and s.step in (None, 1):
+        if any(type(x) is Size for x in (n, s.start, s.stop)):
             self._part(s, n)
             return
         try:
@@ -129,11 +129,22 @@ class _Walk:
         self._keep(start if size else 0, size, step if size > 1 else 1)
 
     def _part(self, s: slice, n: Any) -> None:
-        """A slice by one of an axis, where some of its ends or its size are symbols."""
-        ends = [default if x is None else index(x) for x, default in ((s.start, 0), (s.stop, n))]
-        start, stop = (min(max(x + n if x < 0 else x, 0), n) for x in ends)
-        size = max(stop - start, 0)
-        self._keep(start if size else 0, size, 1)
+        """`slice.indices`, where some of its ends or the size are symbols."""
+        step = 1 if s.step is None else operator.index(s.step)
+        if not step:
+            raise ShapeError(PLACE, expected="a slice step other than 0", got=f"step {step}")
+        low, high = (0, n) if step > 0 else (-1, n - 1)
+        first, last = (low, high) if step > 0 else (high, low)
+
+        def end(x: Any) -> Any:
+            x = index(x)
+            return max(x + n, low) if x < 0 else min(x, high)
+
+        start = first if s.start is None else end(s.start)
+        stop = last if s.stop is None else end(s.stop)
+        far = stop - start if step > 0 else start - stop
+        size = max((far + abs(step) - 1) // abs(step), 0)
+        self._keep(start, size, 1 if step == 1 or size <= 1 else step)
 
     def _tensor(self, index: Value) -> None:
         at, axis = len(self.axes), self.axis

@@ -69,7 +69,8 @@ def applied(f: Callable[[Any], Any], x: Any) -> Any:
 
 def as_float(x: Any) -> float:
     """float(x), of a number that may be a symbol."""
-    return x if type(x) is FloatNumber else applied(float, x)  # type: ignore[no-any-return]
+    out: float = x if x.__class__ is float else applied(float, x)
+    return out
 
 
 def plain(x: Any) -> Any:
@@ -101,9 +102,6 @@ class Symbolic:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         numpy = sys.modules["numpy"]
         return numpy.asarray(self.settled("NumPy reads it"), dtype)
-
-    def __bool__(self) -> bool:
-        return bool(self != 0)
 
     def __copy__(self) -> Any:
         return self
@@ -191,6 +189,9 @@ class Size(Symbolic):
 
     def __rpow__(self, n: Any) -> Any:
         return self.scope.compute(operator.pow, (n, self)) if _numeric(n) else NotImplemented
+
+    def __bool__(self) -> bool:
+        return not self.scope.holds("==", self.terms, self.hint)
 
     def __neg__(self) -> Any:
         return _made(self.scope, expression.combined((), self.terms, -1), -self.hint)

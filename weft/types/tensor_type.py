@@ -99,11 +99,9 @@ def broadcast_shapes(*shapes: Shape, place: str = "broadcast") -> Shape:
         size: Size = 1
         for s in shapes:
             n = s[axis] if -axis <= len(s) else 1
-            if type(n) is int and n == 1:
+            if n is size or (type(n) is int and n == 1):
                 continue
-            if type(size) is int and size == 1:
-                size = n
-            elif n != size and size == 1:
+            if (type(size) is int and size == 1) or (n != size and size == 1):
                 size = n
             elif n != size and n != 1:
                 raise ShapeError(

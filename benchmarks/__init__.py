@@ -1,0 +1,1 @@
+"""Weft beside its peers: the same work, the same numbers, one process each."""

@@ -1,0 +1,123 @@
+"""The weft command: programs run, faults are one message and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from weft.cli import main
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """\
+fn scaled(%x: f32[B, 3], %w: f32[3, 2], %by: float, %flag: bool, %n: int) -> (f32[B, 2], f32[B]) {
+  %y = matmul %x, %w  @ "model.py":3:5 "x @ w"
+  %z = multiply %y, %by
+  %flat = reshape %z {shape = (B, 2)}
+  %s = sum %flat {axes = (1,), keepdims = false}
+  return %flat, %s
+}
+
+fn other(%h: bf16[2]) -> bf16[2] {
+  %two = add %h, %h
+  return %two
+}
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.wir").write_text(PROGRAM, encoding="utf-8")
+    np.save("x.npy", np.arange(12, dtype=np.float32).reshape(4, 3))
+    np.save("w.npy", np.ones((3, 2), np.float32))
+    return tmp_path
+
+
+GIVEN = ["-i", "x=x.npy", "-i", "w=w.npy", "-i", "by=0.5", "-i", "flag=true", "-i", "n=3"]
+
+
+def test_a_program_runs_on_files(here, capsys):
+    assert main(["run", "p.wir", *GIVEN, "-o", "y.npy", "-o", "s.npy"]) == 0
+    want = np.arange(12, dtype=np.float32).reshape(4, 3) @ np.ones((3, 2), np.float32) * 0.5
+    assert np.array_equal(np.load("y.npy"), want)
+    assert np.array_equal(np.load("s.npy"), want.sum(1))
+    assert capsys.readouterr().out == ""
+
+
+def test_results_are_printed_if_they_go_nowhere(here, capsys):
+    assert main(["run", "p.wir", *GIVEN]) == 0
+    assert capsys.readouterr().out.count("tensor(") == 2
+
+
+def test_another_function_and_bfloat16(here):
+    np.save("h.npy", np.array([1, 2], ml_dtypes.bfloat16))
+    assert main(["run", "p.wir", "--function", "other", "-i", "h=h.npy", "-o", "o.npy"]) == 0
+    assert np.load("o.npy").view(ml_dtypes.bfloat16).tolist() == [2, 4]
+
+
+def test_show_prints_what_show_prints(here, capsys):
+    assert main(["show", "p.wir"]) == 0
+    shown = capsys.readouterr().out
+    assert '%y = matmul %x, %w : f32[B, 2]  @ "model.py":3:5 "x @ w"' in shown
+    (here / "q.wir").write_text(shown, encoding="utf-8")
+    assert main(["show", "q.wir"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "none.wir"], "none.wir: No such file"),
+        (["show", "x.npy"], "x.npy: expected text in UTF-8"),
+        (["show", "bad.wir"], '"bad.wir":2:8: expected the name of an op, got matmull; did you'),
+        (["run", "p.wir"], "an argument for x, w, by, flag, n"),
+        (["run", "p.wir", "-i", "q=1"], "NAME=FILE with one of x, w, by, flag, n"),
+        (["run", "p.wir", *GIVEN[2:], "-i", "x=w.npy"], "f32[B, 3], got f32[3, 2]"),
+        (["run", "p.wir", *GIVEN[2:], "-i", "x=p.wir"], "an array in a .npy file"),
+        (["run", "p.wir", *GIVEN[2:], "-i", "x=none.npy"], "none.npy: No such file"),
+        (["run", "p.wir", *GIVEN[:4], "-i", "by=a", *GIVEN[6:]], "expected a Python float, got a"),
+        (["run", "p.wir", *GIVEN, "-o", "a", "-o", "b", "-o", "c"], "at most 2 results, got 3"),
+        (["run", "p.wir", "--function", "f"], "one of scaled, other, got f"),
+    ],
+)
+def test_a_fault_is_one_message(here, capsys, arguments, said):
+    bad = PROGRAM.replace("matmul", "matmull")
+    (here / "bad.wir").write_text(bad, encoding="utf-8")
+    if arguments[1] == "x.npy":
+        (here / "x.npy").write_bytes(b"\xff\xfe\x00")
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and said in printed.err and printed.err.startswith("weft: ")
+    assert "Traceback" not in printed.err
+
+
+def test_doctor_finds_nothing(capsys):
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("\nok ") == 4 and "FAILED" not in said
+    assert all(f"\n{word}" in f"\n{said}" for word in ("weft", "python", "cpu", "threads", "cache"))
+
+
+def test_cache_is_measured_and_cleared(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    (tmp_path / ("a" * 64 + ".k")).write_bytes(bytes(3 << 20))
+    (tmp_path / "mine.txt").write_text("stays")
+    assert main(["cache"]) == 0 and "3.0 MB of" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0 and "3.0 MB removed" in capsys.readouterr().out
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+    monkeypatch.setenv("WEFT_CACHE", "0")
+    assert main(["cache"]) == 0 and "no cache" in capsys.readouterr().out
+
+
+def test_as_a_process(here):
+    done = subprocess.run(
+        [sys.executable, "-m", "weft.cli", "show", "-"], input=PROGRAM, capture_output=True,
+        text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.startswith("fn scaled("), done.stderr

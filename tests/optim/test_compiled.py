@@ -1,0 +1,90 @@
+"""A whole training step as one program: the bits of the eager one, and no capture for another
+learning rate.
+"""
+
+import numpy as np
+import pytest
+
+import weft as wf
+import weft.nn.functional as F
+from weft import nn
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        self.lstm = nn.LSTM(5, 4, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Attentive(nn.Module):
+    def __init__(self):
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.layer(x).mean(axis=1))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)
+    )
+
+
+def averaged():
+    return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8, momentum=None), nn.Linear(8, 3))
+
+
+CASES = [
+    (cnn, (8, 1, 8, 8), "Adam", {}),
+    (averaged, (8, 5), "Adam", {}),
+    (Recurrent, (8, 4, 5), "Adam", {}),
+    (Attentive, (8, 4, 8), "Adam", {}),
+    (mlp, (8, 5), "SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    (mlp, (8, 5), "AdamW", {"amsgrad": True}),
+    (mlp, (8, 5), "RMSprop", {"centered": True, "momentum": 0.5}),
+    (mlp, (8, 5), "Adagrad", {"lr_decay": 0.1}),
+    (mlp, (8, 5), "Lion", {"weight_decay": 0.1}),
+]
+IDS = [f"{model.__name__}-{name}" for model, _, name, _ in CASES]
+
+
+@pytest.mark.parametrize(("model", "shape", "name", "kwargs"), CASES, ids=IDS)
+def test_a_compiled_step_gives_the_bits_of_eager(model, shape, name, kwargs):
+    def train(compiled):
+        wf.manual_seed(0)
+        net = model()
+        opt = getattr(wf.optim, name)(net.parameters(), **kwargs)
+        schedule = wf.optim.StepLR(opt, 1, 0.5)
+
+        def step(x, y):
+            opt.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            wf.optim.clip_grad_norm_(net.parameters(), 1.0)
+            opt.step()
+            return loss
+
+        run = wf.compile(step, fallback=False) if compiled else step
+        rng = np.random.default_rng(0)
+        losses = []
+        for _ in range(4):
+            x = wf.tensor(rng.normal(size=shape).astype(np.float32))
+            losses.append(run(x, wf.tensor(np.arange(8) % 3)).item())
+            schedule.step()
+        if compiled:
+            assert run.captures == 1
+        state = [s for p in net.parameters() for s in opt.state[p].values()]
+        return losses, [v.numpy().copy() for v in [*net.state_dict().values(), *state]]
+
+    (losses, cells), (want, others) = train(True), train(False)
+    assert losses == want
+    for a, b in zip(cells, others, strict=True):
+        assert (a == b).all()

@@ -1,0 +1,373 @@
+"""Optimizers agree with PyTorch's over many steps, and say what is wrong with their arguments."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import weft as wf
+from weft.errors import DTypeError, GradError, NumericsError, ShapeError, StateError
+
+CASES = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.5}),
+    ("SGD", {"lr": 0.01, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"lr": 0.01, "betas": (0.8, 0.95), "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.1, "amsgrad": True}),
+    ("Adam", {"lr": 0.1, "betas": (0.0, 0.9)}),
+    ("AdamW", {"lr": 0.01}),
+    ("AdamW", {"lr": 0.01, "weight_decay": 0.3, "amsgrad": True, "maximize": True}),
+    ("RMSprop", {"lr": 0.01}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.1}),
+    ("RMSprop", {"lr": 0.01, "centered": True, "alpha": 0.9}),
+    ("RMSprop", {"lr": 0.01, "centered": True, "momentum": 0.5}),
+    ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1}),
+    ("Adagrad", {"lr": 0.1, "initial_accumulator_value": 0.5}),
+]
+IDS = [f"{n}({', '.join(f'{k}={v}' for k, v in kw.items())})" for n, kw in CASES]
+EACH = pytest.mark.parametrize(("name", "kwargs"), CASES, ids=IDS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def first_values():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=s).astype(np.float32) for s in ((3, 5), (7,), ())]
+
+
+def loss_of(params, targets):
+    """A valley with a bend: gradients of all sizes, none of them noise."""
+    away = [p - t for p, t in zip(params, targets, strict=True)]
+    return sum((d**2).sum() + 0.1 * (d**4).sum() for d in away)
+
+
+class Both:
+    """The same parameters under both optimizers."""
+
+    def __init__(self, name, kwargs, dtype=np.float32):
+        values = [v.astype(dtype) for v in first_values()]
+        targets = [np.roll(v.reshape(-1), 1).reshape(v.shape) + dtype(0.5) for v in values]
+        self.mine = [wf.nn.Parameter(wf.tensor(v)) for v in values]
+        self.theirs = [torch.nn.Parameter(torch.tensor(v)) for v in values]
+        self.targets = [wf.tensor(t) for t in targets], [torch.tensor(t) for t in targets]
+        self.opt = getattr(wf.optim, name)(self.mine, **kwargs)
+        self.other = getattr(torch.optim, name)(self.theirs, **kwargs)
+
+    def train(self, steps):
+        for _ in range(steps):
+            for opt, params, t in (
+                (self.opt, self.mine, self.targets[0]),
+                (self.other, self.theirs, self.targets[1]),
+            ):
+                opt.zero_grad()
+                loss_of(params, t).backward()
+                opt.step()
+
+    def check(self, rtol, atol):
+        for p, q in zip(self.mine, self.theirs, strict=True):
+            np.testing.assert_allclose(p.numpy(), q.detach().numpy(), rtol, atol)
+
+
+@EACH
+def test_steps_agree_with_pytorch(name, kwargs):
+    both = Both(name, kwargs)
+    steps = 20 if kwargs.get("maximize") else 100
+    both.train(steps)
+    both.check(2e-5, 2e-6)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+def test_steps_agree_to_the_end_in_float64(name):
+    both = Both(name, {"lr": 0.01}, np.float64)
+    both.train(100)
+    both.check(1e-12, 1e-13)
+
+
+def test_bias_correction_agrees_after_thousands_of_steps():
+    """Where 1 - beta ** t is nearly 1, and where it is nearly 0."""
+    for betas in ((0.9, 0.999), (0.9, 0.99999)):
+        p, q = wf.nn.Parameter(wf.ones(3)), torch.nn.Parameter(torch.ones(3))
+        opt = wf.optim.Adam([p], lr=1e-3, betas=betas)
+        other = torch.optim.Adam([q], lr=1e-3, betas=betas)
+        for i in range(3000):
+            g = np.array([1.0, math.sin(i), 0.01], np.float32)
+            p.grad, q.grad = wf.tensor(g), torch.tensor(g)
+            opt.step()
+            other.step()
+            if i in (0, 1, 10, 100, 2999):
+                np.testing.assert_allclose(p.numpy(), q.detach().numpy(), 3e-6, 1e-6)
+
+
+def test_lion():
+    """The formula of its paper, in NumPy."""
+    p = wf.nn.Parameter(wf.tensor(first_values()[0]))
+    w, m = p.numpy().astype(np.float64), 0.0
+    opt = wf.optim.Lion([p], lr=0.01, betas=(0.9, 0.99), weight_decay=0.1)
+    for i in range(20):
+        g = np.random.default_rng(i).normal(size=w.shape)
+        p.grad = wf.tensor(g.astype(np.float32))
+        opt.step()
+        w = w * (1 - 0.01 * 0.1) - 0.01 * np.sign(0.9 * m + 0.1 * g)
+        m = 0.99 * m + 0.01 * g
+    np.testing.assert_allclose(p.numpy(), w, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop", "Adagrad", "Lion"])
+def test_half_parameters_follow_the_wide_ones(name, dtype):
+    def run(d):
+        p = wf.nn.Parameter(wf.tensor(first_values()[0]).astype(d))
+        opt = getattr(wf.optim, name)([p], lr=0.01)
+        for i in range(5):
+            g = np.random.default_rng(i).normal(size=p.shape)
+            p.grad = wf.tensor(g.astype(np.float32)).astype(d)
+            opt.step()
+        assert p.dtype.name == d and all(s.dtype is p.dtype for s in opt.state[p].values())
+        return p.astype("float32").numpy()
+
+    eps = wf.finfo(getattr(wf, dtype)).eps
+    np.testing.assert_allclose(run(dtype), run("float32"), 8 * eps, 8 * eps)
+
+
+def test_each_update_is_one_launch(monkeypatch):
+    """The fused kernel is there: no op of the body is launched by itself."""
+    from weft.ops.define import OPS
+
+    both = Both("AdamW", {"lr": 0.1})
+    both.train(2)
+    before = {n: dict(op.plans) for n, op in OPS.items()}
+    both.train(1)
+    assert all(op.plans == before[n] for n, op in OPS.items())
+    assert not any(OPS[n].plans for n in ("sqrt_vjp0",) if n in OPS)
+    for p in both.mine:
+        assert len(both.opt.state[p]) == 2
+
+
+# state
+
+
+@EACH
+def test_state_goes_both_ways(name, kwargs):
+    both = Both(name, kwargs)
+    both.train(5)
+    again = Both(name, kwargs)
+    for p, q, old in zip(again.mine, again.theirs, both.mine, strict=True):
+        p.assign(old.detach())
+        q.data = torch.tensor(old.numpy().copy())
+    again.opt.load_state_dict(both.other.state_dict())  # PyTorch's into mine
+    mine = both.opt.state_dict()
+    theirs = both.other.state_dict()
+    for i, entry in theirs["state"].items():  # mine into PyTorch's
+        for key in entry:
+            if key != "step" and entry[key] is not None:
+                value = mine["state"][i][key].numpy()
+                np.testing.assert_allclose(value, entry[key].numpy(), 1e-4, 1e-6)
+                theirs["state"][i][key] = torch.tensor(value.copy())
+    again.other.load_state_dict(theirs)
+    again.train(5)
+    again.check(2e-5, 2e-6)
+
+
+def test_a_saved_state_goes_on_to_the_same_bits(tmp_path):
+    def start():
+        wf.manual_seed(0)
+        net = wf.nn.Sequential(wf.nn.Linear(3, 4), wf.nn.Tanh(), wf.nn.Linear(4, 1))
+        return net, wf.optim.AdamW(net.parameters(), lr=0.01)
+
+    def train(net, opt, steps):
+        for i in range(steps):
+            opt.zero_grad()
+            x = wf.tensor(np.random.default_rng(i).normal(size=(5, 3)).astype("f4"))
+            (net(x) ** 2).mean().backward()
+            opt.step()
+
+    net, opt = start()
+    train(net, opt, 6)
+    half, half_opt = start()
+    train(half, half_opt, 3)
+    wf.save({"model": half.state_dict(), "opt": half_opt.state_dict()}, tmp_path / "half.wf")
+    rest, rest_opt = start()
+    state = wf.load(tmp_path / "half.wf")
+    rest.load_state_dict(state["model"])
+    rest_opt.load_state_dict(state["opt"])
+    for i in range(3, 6):
+        rest_opt.zero_grad()
+        x = wf.tensor(np.random.default_rng(i).normal(size=(5, 3)).astype("f4"))
+        (rest(x) ** 2).mean().backward()
+        rest_opt.step()
+    for a, b in zip(net.parameters(), rest.parameters(), strict=True):
+        assert (a.numpy() == b.numpy()).all()
+
+
+def test_state_that_does_not_fit():
+    opt = wf.optim.Adam([wf.nn.Parameter(wf.ones(3))])
+    other = wf.optim.Adam([wf.nn.Parameter(wf.ones(3)), wf.nn.Parameter(wf.ones(3))])
+    with pytest.raises(StateError, match=r"groups of \[1\] parameters, got groups of \[2\]"):
+        opt.load_state_dict(other.state_dict())
+    wide = wf.optim.Adam([wf.nn.Parameter(wf.ones(4))])
+    with pytest.raises(StateError, match="exp_avg of shape"):
+        opt.load_state_dict(wide.state_dict())
+    with pytest.raises(StateError, match="param_groups"):
+        opt.load_state_dict({})
+    state = other.state_dict()
+    state["state"][1]["step"] = wf.tensor(7)
+    with pytest.raises(StateError, match="one number of steps"):
+        other.load_state_dict(state)
+
+
+# groups and steps
+
+
+def test_groups_have_numbers_of_their_own():
+    a, b = wf.nn.Parameter([1.0]), wf.nn.Parameter([1.0])
+    opt = wf.optim.SGD([{"params": [a]}, {"params": b, "lr": 0.5}], lr=0.1)
+    opt.add_param_group({"params": [c := wf.nn.Parameter([1.0])], "lr": 1.0})
+    for p in (a, b, c):
+        p.grad = wf.tensor([1.0])
+    opt.step()
+    np.testing.assert_allclose([a.item(), b.item(), c.item()], [0.9, 0.5, 0.0], atol=1e-7)
+    opt.param_groups[0]["lr"] = 0.2
+    opt.step()
+    np.testing.assert_allclose(a.item(), 0.7, atol=1e-7)
+
+
+def test_parameters_without_a_gradient_stay():
+    a, b = wf.nn.Parameter([1.0]), wf.nn.Parameter([1.0])
+    opt = wf.optim.Adam([a, b], weight_decay=0.5)
+    a.grad = wf.tensor([1.0])
+    opt.step()
+    assert b.item() == 1.0 and a.item() != 1.0
+    opt.zero_grad()
+    assert a.grad is None
+    opt.step()
+    assert int(opt.steps[0]) == 1
+
+
+def test_parameters_are_cells():
+    p = wf.nn.Parameter([1.0, 2.0])
+    opt = wf.optim.SGD([p], lr=0.1)
+    old = p.detach()
+    (p * p).sum().backward()
+    opt.step()
+    assert old.tolist() == [1.0, 2.0] and p.requires_grad and p.is_leaf
+    (p * p).sum().backward()
+
+
+def test_a_closure_computes_the_loss():
+    p = wf.nn.Parameter([2.0])
+    opt = wf.optim.SGD([p], lr=0.25)
+
+    def closure():
+        opt.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert opt.step(closure).item() == 4.0 and p.item() == 1.0
+
+
+def test_gradients_can_be_made_zeros():
+    p = wf.nn.Parameter([2.0])
+    (p * p).sum().backward()
+    wf.optim.SGD([p]).zero_grad(set_to_none=False)
+    assert p.grad.tolist() == [0.0]
+
+
+# mistakes
+
+
+def params():
+    return [wf.nn.Parameter([1.0])]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: wf.optim.SGD([]), ShapeError, "at least one parameter"),
+        (lambda: wf.optim.SGD(3), DTypeError, "model.parameters"),
+        (lambda: wf.optim.SGD(params()[0]), DTypeError, "give a list"),
+        (lambda: wf.optim.SGD([("w", params()[0])]), DTypeError, "named_parameters"),
+        (lambda: wf.optim.SGD([params()[0] * 2]), GradError, "leaves"),
+        (lambda: wf.optim.SGD([wf.tensor([1])]), DTypeError, "floating"),
+        (lambda: wf.optim.SGD(params() * 2), ShapeError, "once"),
+        (lambda: wf.optim.SGD([{"params": []}]), ShapeError, "at least one"),
+        (lambda: wf.optim.SGD([{"p": params()}]), DTypeError, '"params"'),
+        (lambda: wf.optim.SGD([{"params": params(), "rate": 1}]), ShapeError, "rate"),
+        (lambda: wf.optim.SGD(params(), lr=-1), ShapeError, "lr 0 or more, got -1"),
+        (lambda: wf.optim.SGD(params(), lr=float("nan")), ShapeError, "lr"),
+        (lambda: wf.optim.SGD(params(), lr="big"), DTypeError, "a Python number"),
+        (lambda: wf.optim.SGD(params(), lr=wf.tensor(0.1)), DTypeError, "float"),
+        (lambda: wf.optim.SGD(params(), nesterov=True), ShapeError, "momentum above 0"),
+        (lambda: wf.optim.Adam(params(), betas=(0.9, 1.0)), ShapeError, r"beta2 in \[0, 1\)"),
+        (lambda: wf.optim.Adam(params(), betas=0.9), ShapeError, "two numbers"),
+        (lambda: wf.optim.Adam(params(), amsgrad=1), DTypeError, "True or False"),
+        (lambda: wf.optim.RMSprop(params(), alpha=-0.1), ShapeError, "alpha"),
+        (lambda: wf.optim.Lion(params(), betas=(2, 0)), ShapeError, "beta1"),
+        (lambda: wf.optim.Adagrad(params(), lr_decay=-1), ShapeError, "lr_decay"),
+    ],
+)
+def test_wrong_arguments(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+# clipping
+
+
+@pytest.mark.parametrize("kind", [2.0, 1.0, 3.0, math.inf])
+def test_clipping_agrees_with_pytorch(kind):
+    for most in (0.5, 100.0):
+        grads = first_values()
+        mine = [wf.nn.Parameter(wf.zeros(g.shape)) for g in grads]
+        theirs = [torch.nn.Parameter(torch.zeros(g.shape)) for g in grads]
+        for p, q, g in zip(mine, theirs, grads, strict=True):
+            p.grad, q.grad = wf.tensor(g), torch.tensor(g)
+        got = wf.optim.clip_grad_norm_(mine, most, kind)
+        want = torch.nn.utils.clip_grad_norm_(theirs, most, kind)
+        np.testing.assert_allclose(got.item(), want.item(), 1e-6)
+        for p, q in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), 1e-5, 1e-7)
+
+
+def test_clipping_corners():
+    p = wf.nn.Parameter([1.0])
+    assert wf.optim.clip_grad_norm_([p], 1.0).item() == 0.0
+    p.grad = wf.tensor([float("inf")])
+    with pytest.raises(NumericsError):
+        wf.optim.clip_grad_norm_(p, 1.0, error_if_nonfinite=True)
+    with pytest.raises(ShapeError):
+        wf.optim.clip_grad_norm_(p, -1.0)
+    with pytest.raises(DTypeError):
+        wf.optim.clip_grad_norm_(3, 1.0)
+    half = wf.nn.Parameter(wf.ones(4, dtype=wf.bfloat16))
+    half.grad, p.grad = wf.ones(4, dtype=wf.bfloat16) * 2, wf.tensor([3.0])
+    assert wf.optim.clip_grad_norm_([half, p], 2.5).item() == 5.0
+    assert half.grad.dtype is wf.bfloat16 and half.grad.tolist() == [1.0] * 4
+    p.grad = wf.tensor([-7.0])
+    wf.optim.clip_grad_value_([p], 2.0)
+    assert p.grad.tolist() == [-2.0]
+
+
+def test_moving_averages_of_weights():
+    model = wf.nn.Sequential(wf.nn.Linear(2, 2), wf.nn.BatchNorm1d(2))
+    mean = wf.optim.EMA(model, decay=0.9)
+    first = model[0].weight.numpy().copy()
+    for p in model.parameters():
+        p.assign(p.detach() + 1.0)
+    model(wf.randn(5, 2))
+    mean.update(model)
+    np.testing.assert_allclose(mean.module[0].weight.numpy(), first + 0.1, 1e-5, 1e-6)
+    assert int(mean.module[1].num_batches_tracked) == 1 and int(mean.n_averaged) == 1
+    assert not mean.module[0].weight.requires_grad and mean(wf.ones((3, 2))).shape == (3, 2)
