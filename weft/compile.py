@@ -16,8 +16,8 @@ from typing import Any
 
 from weft.capture import placeholders
 from weft.capture.capture import Captured, capture
-from weft.capture.instantiate import instantiate, named
-from weft.capture.signature import Marks, Policy, kind, signature
+from weft.capture.instantiate import instantiate, with_names
+from weft.capture.signature import Marks, Policy, kind, signature, specified
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
@@ -208,6 +208,8 @@ def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
     """The program that `fn` runs on arguments like these. Python's control flow is followed as it
     goes for them; a branch on a tensor's value is an error, since it would be frozen.
 
+    A type may stand for a tensor; a `Dim` among its sizes is left open.
+
     >>> import weft as wf
     >>> double = wf.trace(lambda x: x * 2, wf.zeros((2,)))
     >>> double(wf.tensor([1.0, 2.0]))
@@ -215,13 +217,14 @@ def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
     """
     engine()
     leaves, form = flatten((examples, named))
+    leaves, marks = specified(leaves)
     seen: set[int] = set()
     for i, x in enumerate(leaves):  # an example given twice stands for two arguments
         if isinstance(x, Value):
             leaves[i] = installed.tensor(x.data, x.note) if id(x) in seen else x
             seen.add(id(x))
     name = getattr(fn, "__name__", type(fn).__name__)
-    return _program(name, capture(fn, leaves, form), _names(fn), form, leaves)
+    return _program(name, capture(fn, leaves, form, marks=marks), _names(fn), form, leaves)
 
 
 def build(inputs: Any, outputs: Any) -> Program:
@@ -240,9 +243,11 @@ def _program(
     if symbols is None or not symbols.has_sizes:
         return Program(name, build_captured(captured), names, form, leaves)
     examples = [placeholder(symbols.example(x.type)) if isinstance(x, Value) else x for x in leaves]
-    instances = Instances(captured)
+    instances, graph = Instances(captured), with_names(captured)
+    for i, p in zip(captured.inputs.arguments, graph.params, strict=False):
+        leaves[i] = installed.tensor(p)
     program = Program(name, instances.at(examples), names, form, leaves, instances.at)
-    program.graph = named(captured)
+    program.graph = graph
     return program
 
 

@@ -70,7 +70,7 @@ class _Filled:
         return Function(f.name, tuple(params), tuple(results))
 
 
-def named(captured: Captured) -> Function:
+def with_names(captured: Captured) -> Function:
     """The program with names for the sizes that are left open."""
     assert captured.symbols is not None
     return _Filled(captured.symbols.names()).function(captured.function)

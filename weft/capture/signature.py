@@ -12,8 +12,8 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.capture.structure import Form
-from weft.capture.symbols import Place, Symbols
-from weft.ops.define import Value
+from weft.capture.symbols import Place, Symbols, example
+from weft.ops.define import Value, placeholder
 from weft.types import Dim, Shape, TensorType
 from weft.types.tensor_type import shown
 
@@ -143,6 +143,24 @@ class Policy:
 
 #: shapes of one kind of call that are looked back on
 _REMEMBERED = 8
+
+
+def specified(leaves: Sequence[Any]) -> tuple[list[Any], Marks]:
+    """Leaves where types stand for tensors, with examples in their place; sizes that are a `Dim`
+    are left open.
+    """
+    marks, out = Marks(numbers=False), list(leaves)
+    names: dict[str, int] = {}
+    for i, x in enumerate(leaves):
+        if isinstance(x, TensorType):
+            shape: list[Any] = list(x.shape)
+            for a, n in enumerate(shape):
+                if isinstance(n, Dim):
+                    marks.sizes[i, a] = names.setdefault(n.name, len(names))
+                    marks.dims[i, a] = n
+                    shape[a] = example(n, names[n.name])
+            out[i] = placeholder(TensorType(shape, x.dtype))
+    return out, marks
 
 
 def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:

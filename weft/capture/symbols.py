@@ -112,9 +112,7 @@ class Symbols:
         """The symbol for a size that the user named: the same one for the same name."""
         known = self.dims.get(dim.name)
         if known is None:
-            # any example will do; one that no literal in a program is likely to equal
-            usual = 61 + 6 * len(self.dims)
-            hint = max(dim.min, usual if dim.max is None else min(dim.max, usual))
+            hint = example(dim, len(self.dims))
             known = self.dims[dim.name] = dim, self.size(dim.name, place, hint, dim)
         if known[0] != dim:
             raise ShapeError(
@@ -428,6 +426,12 @@ _SIGNS: dict[Any, str] = {
     operator.eq: "==",
     operator.ne: "!=",
 }
+
+
+def example(dim: Dim, number: int) -> int:
+    """A size to capture with: one that no literal in a program is likely to equal."""
+    usual = 61 + 6 * number
+    return max(dim.min, usual if dim.max is None else min(dim.max, usual))
 
 
 def _bounds(dim: Dim) -> str:

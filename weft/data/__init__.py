@@ -10,6 +10,11 @@ from weft.data.dataset import (
     random_split as random_split,
 )
 from weft.data.loader import DataLoader as DataLoader
+from weft.data.readers import (
+    TextLines as TextLines,
+    read_csv as read_csv,
+    read_idx as read_idx,
+)
 from weft.data.sampler import (
     BatchSampler as BatchSampler,
     RandomSampler as RandomSampler,

@@ -169,3 +169,26 @@ def _converted(a: np.ndarray[Any, Any], to: DType, place: str) -> np.ndarray[Any
         return a.astype(to.np)
     with np.errstate(over="ignore", invalid="ignore"), standard_mode():
         return a.astype(to.np)
+
+
+def lift(x: Any) -> Any:
+    """What an operand that is no tensor means: NumPy arrays and scalars are copied in."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return fresh(copy_from_numpy(np.asarray(x)))
+    if is_symbolic(x):
+        return full(x, shape=(), dtype=as_dtype(x.__class__))
+    if type(x) in (float, int, bool):
+        dtype = as_dtype(type(x))
+        if type(x) is int and not -(2**63) <= x < 2**63:
+            raise NumericsError("operand", expected="a number that int64 holds", got=str(x))
+        with np.errstate(over="ignore"), standard_mode():
+            return fresh(copy_from_numpy(np.asarray(x, dtype.np)))
+    raise DTypeError(
+        "operand",
+        expected="a tensor, a NumPy array or a number",
+        got=type(x).__name__,
+        hint="make a tensor with wf.tensor(...)",
+    )
+
+
+installed.lift = lift

@@ -23,20 +23,17 @@ from weft.errors import (
     DeviceError,
     DTypeError,
     GradError,
-    NumericsError,
     ShapeError,
     SharingError,
 )
 from weft.ir import user_location
 from weft.ops import elementwise as ew
-from weft.ops.creation import full
-from weft.ops.define import Value, capturing, data_of, fresh, installed, real, standard_mode
+from weft.ops.define import Value, capturing, data_of, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
 from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
-from weft.types.size import is_symbolic
 
 Axes = int | Sequence[int] | None
 
@@ -451,19 +448,8 @@ def _in_place(name: str) -> None:
 
 
 for _name in (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-):
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift",
+):  # fmt: skip
     _in_place(_name)
 
 
@@ -504,25 +490,4 @@ def _unpickle(raw: bytes, shape: tuple[int, ...], dtype: str, requires_grad: boo
     )
 
 
-def lift(x: Any) -> Tensor:
-    """What an operand that is no tensor means: NumPy arrays and scalars are copied in."""
-    if isinstance(x, (np.ndarray, np.generic)):
-        return fresh(copy_from_numpy(np.asarray(x)))  # type: ignore[no-any-return]
-    if is_symbolic(x):
-        return full(x, shape=(), dtype=as_dtype(x.__class__))  # type: ignore[no-any-return]
-    if type(x) in (float, int, bool):
-        dtype = as_dtype(type(x))
-        if type(x) is int and not -(2**63) <= x < 2**63:
-            raise NumericsError("operand", expected="a number that int64 holds", got=str(x))
-        with np.errstate(over="ignore"), standard_mode():
-            return fresh(copy_from_numpy(np.asarray(x, dtype.np)))  # type: ignore[no-any-return]
-    raise DTypeError(
-        "operand",
-        expected="a tensor, a NumPy array or a number",
-        got=type(x).__name__,
-        hint="make a tensor with wf.tensor(...)",
-    )
-
-
 installed.tensor = Tensor
-installed.lift = lift

@@ -180,7 +180,8 @@ class Statements(Expressions):
             kept = [x for x in names if x in self.globals or x in self.nonlocals]
         made.append(self._function(f"if_{n}", body, ctx, names))
         made.append(self._function(f"else_{n}", orelse, ctx, names))
-        call = self._call(s.test, "if_", n, kept, test, f"if_{n}", f"else_{n}", made)
+        names = kept + [x for x in names if x not in kept]
+        call = self._call(s.test, "if_", n, names, test, f"if_{n}", f"else_{n}", made, kept=len(kept))
         if leaves:
             made.append(at(call, ast.Return(call)))
         else:
@@ -283,8 +284,11 @@ class Statements(Expressions):
         second: str | None,
         made: list[Any],
         *more: ast.expr,
+        kept: int | None = None,
     ) -> ast.expr:
-        """The operator's call, after functions that read and bind its variables."""
+        """The operator's call, after functions that read and bind its variables, of which the
+        first `kept` matter afterwards.
+        """
         reads = [op(s, "load", _thunk_name(x)) for x in names]
         get = _def(f"get_{n}", [ast.Return(ast.Tuple(reads, ast.Load()))], [])
         made.append(at(s, get))
@@ -296,7 +300,7 @@ class Statements(Expressions):
             lines.append(ast.If(gone, [ast.Delete([ast.Name(x, ast.Del())])], []))
         made.append(at(s, self._declare(_def(f"set_{n}", lines or [ast.Pass()], values), names)))
         functions = [f for f in (first, second, f"get_{n}", f"set_{n}") if f is not None]
-        said = ast.Tuple([ast.Constant(x) for x in names], ast.Load())
+        said = ast.Tuple([ast.Constant(x) for x in names[:kept]], ast.Load())
         args = [ast.Name(f, ast.Load()) for f in functions]
         for m in made:
             at(s, m)

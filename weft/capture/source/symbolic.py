@@ -41,7 +41,10 @@ def ran(what: str, region: Region, f: Thunk) -> Any:
 def branch(
     condition: Value, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Sequence[str]
 ) -> Any:
-    """What `then` or `otherwise` gives; variables and all else they change are joined."""
+    """What `then` or `otherwise` gives; variables and all else they change are joined.
+
+    Of the variables that `get` gives, those with names matter afterwards.
+    """
     pred = truth(condition, "if")
     before = get()
     slots, regions, ends = Slots(), [], []
@@ -52,7 +55,7 @@ def branch(
         def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
             result = f()
             own.add(region)
-            return result, list(get()), own.held()
+            return result, list(get()[: len(names)]), own.held()
 
         ends.append(ran("a branch", region, path))
         regions.append(region)
@@ -67,7 +70,7 @@ def branch(
         return build_cond(pred, [(r, (), v) for r, v in zip(regions, (left, right), strict=True)])
 
     result, after, held = join("a branch", sides[0], sides[1], names, choose)
-    put(*after)
+    put(*after, *before[len(names) :])
     slots.put(held)
     return result
 
