@@ -14,7 +14,8 @@ from weft.capture.instantiate import instantiate
 from weft.capture.signature import Marks
 from weft.capture.structure import flatten
 from weft.ops.define import OPS
-from weft.ops.language import verify
+from weft.ops.language import parse, verify
+from weft.types import TensorType
 
 FLOATS = (0.1, -0.0, 0.0, math.nan, math.inf, 1e-310, 1e300, 1 / 3)
 INTS = (1, 2, -5, 0, 127, 128, 2**31, 16777217, 2**53 + 1, 2**62 + 1, 2**63, 2**70, -(10**400))
@@ -434,6 +435,63 @@ def test_code_that_takes_no_symbols_is_captured_with_values():
 def test_sizes_and_numbers_together():
     calls = [(tensor(n, 3), n / 7) for n in (4, 5, 6, 7, 8)]
     agree(lambda x, lr: x * lr / x.shape[0] + (lr * x.shape[0]), *calls, captures=2)
+
+
+def test_control_flow_on_open_sizes_and_numbers():
+    def f(x, c):
+        y = wf.cond(x.sum() > c, lambda x: x * c, lambda x: x - c, x)
+        loop = wf.while_loop(
+            lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * c + x.shape[0]), (wf.tensor(0), y)
+        )
+        return y, loop[1]
+
+    calls = [(tensor(n, seed=n), c) for n in (3, 4, 5) for c in (0.5, -100.0, 0.25)]
+    agree(f, *calls, captures=2)
+
+
+# sizes that the user names
+
+
+def test_placeholders_of_open_sizes():
+    x, w = wf.placeholder("x", (None, 4)), wf.placeholder("w", (4, 3))
+    program = wf.build([w, x], wf.concat([x @ w, wf.ones((1, 3))]).sum(axis=0) / x.shape[0])
+    for n in (1, 2, 9):
+        given = tensor(4, 3), tensor(n, 4)
+        expected = wf.concat([given[1] @ given[0], wf.ones((1, 3))]).sum(axis=0) / n
+        assert bits(program(*given)) == bits(program.eager(*given)) == bits(expected)
+    assert "f32[x_0, 4]" in str(program.graph)
+    with pytest.raises(wf.errors.GuardError, match="axis 1 of argument 1 == 4"):
+        program(tensor(4, 3), tensor(2, 5))
+
+
+def test_dims_have_names_and_bounds():
+    batch = wf.Dim("batch", min=2, max=8)
+    x, y = wf.placeholder("x", (batch, 3)), wf.placeholder("y", (batch,))
+    program = wf.build([y, x], (x.T * y).sum(axis=1))
+    for n in (2, 5, 8):
+        assert program(y=wf.ones(n), x=wf.ones((n, 3))).tolist() == [n] * 3
+    for n, m, said in ((9, 9, "batch <= 8"), (1, 1, "batch >= 2"), (4, 5, "== batch")):
+        with pytest.raises(wf.errors.GuardError, match=said):
+            program(wf.ones(m), wf.ones((n, 3)))
+
+
+def test_a_name_has_the_same_bounds_everywhere():
+    x = wf.placeholder("x", (wf.Dim("n", max=8),))
+    with pytest.raises(wf.errors.ShapeError, match="the same bounds"):
+        wf.placeholder("y", (wf.Dim("n", max=9),))
+    wf.build([x], x)
+
+
+def test_tracing_types_with_dims():
+    batch = wf.Dim("batch", min=1, max=99)
+    t = TensorType((batch, 4), wf.float32)
+    program = wf.trace(lambda x, y: wf.concat([x, y * 2]).reshape(-1, 2) * x.shape[0], t, t)
+    for n in (1, 4, 99):
+        assert program(wf.ones((n, 4)), wf.ones((n, 4))).sum().item() == 12.0 * n * n
+    assert "f32[4*batch, 2]" in str(program.graph)
+    assert parse(str(program.graph)).entry == program.graph
+    with pytest.raises(wf.errors.GuardError, match="batch <= 99"):
+        program(wf.ones((100, 4)), wf.ones((100, 4)))
 
 
 # random programs

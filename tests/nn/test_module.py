@@ -196,6 +196,7 @@ def test_dtypes_change_in_place():
     opt.step()
     assert net.to(wf.bfloat16).scale.dtype is wf.bfloat16
     assert net.to("cpu").float().half().scale.dtype is wf.float16
+    assert net.to("float64").scale.dtype is wf.float64
     with pytest.raises(DeviceError):
         net.to("cuda")
     with pytest.raises(DTypeError):

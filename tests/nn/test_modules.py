@@ -199,6 +199,30 @@ def test_causal_attention_is_the_mask_above_the_diagonal():
     assert not weights.numpy()[:, 0, 1:].any()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_cache_gives_what_causal_attention_gives(compiled):
+    attend = wf.nn.MultiheadAttention(8, 2, batch_first=True)
+    x = wf.randn(3, 7, 8)
+    want, _ = attend(x, x, x, need_weights=False, is_causal=True)
+    cache = wf.nn.KeyValueCache(3, 2, 10, 4)
+
+    def step(x):
+        return attend(x, x, x, need_weights=False, cache=cache)[0]
+
+    with wf.no_grad():
+        run = wf.compile(step, fallback=False) if compiled else step
+        for _ in range(2):
+            cache.reset()
+            outs = [step(x[:, :3])] + [run(x[:, i : i + 1]) for i in range(3, 7)]
+            got = np.concatenate([o.numpy() for o in outs], 1)
+            np.testing.assert_allclose(got, want.numpy(), 1e-5, 1e-6)
+        assert int(cache.size) == 7 and (not compiled or run.captures == 1)
+        with pytest.raises(IndexError):
+            step(x[:, :4])
+    with pytest.raises(wf.errors.ShapeError, match="causal"):
+        attend(x, x, x, attn_mask=wf.zeros((7, 10)), cache=wf.nn.KeyValueCache(3, 2, 10, 4))
+
+
 def test_dropout_only_in_training():
     wf.manual_seed(0)
     drop = wf.nn.Dropout(0.5)

@@ -91,7 +91,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or not is_plain(a):
         return False
     if type(a) is float:
-        return a.hex() == b.hex()
+        return bool(a.hex() == b.hex())
     return bool(a == b)
 
 
@@ -307,7 +307,8 @@ class Guards:
     def _arrange(self) -> None:
         """Put the reads so that most are compared many at a time."""
         by_owner: dict[int, list[Read]] = {}
-        self._empty, parts = [], []
+        parts: list[_Part] = []
+        self._empty = []
         for read in self.reads.values():
             if read.get is _entry and _hashable(read.key):
                 by_owner.setdefault(id(read.owner), []).append(read)

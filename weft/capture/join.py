@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from weft.capture.guards import same
-from weft.capture.structure import Form, flatten
+from weft.capture.structure import flatten
 from weft.control.region import Region, refill
 from weft.errors import CaptureError
 from weft.ir import user_location
@@ -178,9 +178,9 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
     for i, (x, y) in enumerate(zip(left, right, strict=True)):
         if x is y or same(x, y):
             continue
-        if isinstance(x, Value) and isinstance(y, Value):
-            if data_of(x) is data_of(y) and x.note is y.note:
-                continue
+        both = isinstance(x, Value) and isinstance(y, Value)
+        if both and data_of(x) is data_of(y) and x.note is y.note:
+            continue
         at[i] = len(chosen)
         chosen.append(_alike(what, name, x, y))
 

@@ -73,23 +73,25 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
     """Plane by plane of the last two axes, row by row along the last."""
     p = Packing(spec)
     last, high = t.sub(arg("n"), 1), t.sub(arg("n"), 2)
-    fields = ("size", "stride", "step")
-    length, begin, (size, stride, step) = (
+    dense = "any" not in (spec.slab_l, spec.slab_r)
+    length, begin, size, stride = (
         get(t, lengths, last),
         get(t, begins, last),
-        [_field(t, last, f) for f in fields],
+        *(_field(t, last, f) for f in ("size", "stride")),
     )
-    rows, up, (up_size, up_stride, up_step) = (
+    rows, up, up_size, up_stride = (
         get(t, lengths, high),
         get(t, begins, high),
-        [_field(t, high, f) for f in fields],
+        *(_field(t, high, f) for f in ("size", "stride")),
     )
+    step, up_step = (None if dense else _field(t, axis, "step") for axis in (last, high))
     out, more = t.variable(arg("out", "ptr")), t.variable(i64(1))
     with repeat(t, more):
         offset, inside = t.variable(i64(0)), t.variable(YES)
         with t.loop(0, high) as a:
             u = t.add(get(t, begins, a), get(t, counters, a))
-            at, ok = _element(t, u, _field(t, a, "size"), _field(t, a, "step"))
+            by = None if dense else _field(t, a, "step")
+            at, ok = _element(t, u, _field(t, a, "size"), by)
             inside.set(both(t, inside.get(), ok))
             increase(t, offset, t.mul(at, _field(t, a, "stride")))
         plane, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
@@ -97,7 +99,7 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
             at, ok = _element(t, t.add(up, i), up_size, up_step)
             there = t.select(both(t, some, ok), size, i64(0))
             row = p.element_at(t, plane, t.mul(at, up_stride))
-            if masked(spec) and "any" not in (spec.slab_l, spec.slab_r):
+            if masked(spec) and dense:
                 _dense_row(t, p, out.get(), row, begin, length, there)
             else:
                 _sparse_row(t, p, out.get(), row, begin, length, there, stride, step)
@@ -105,8 +107,10 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
         _count_up(t, high, lengths, counters, more)
 
 
-def _element(t: Text, u: Value, size: Value, step: Value) -> tuple[Value, Value]:
+def _element(t: Text, u: Value, size: Value, step: Value | None) -> tuple[Value, Value]:
     """Which element coordinate `u` reads, and whether there is one."""
+    if step is None:
+        return u, t.compare("icmp ult", u, size)
     at = t.variable(u)
     with t.when(t.compare("icmp ne", step, i64(1))):
         at.set(div(t, u, step))
@@ -133,7 +137,7 @@ def _dense_row(
 
 def _sparse_row(
     t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value,
-    stride: Value, step: Value,
+    stride: Value, step: Value | None,
 ) -> None:  # fmt: skip
     """Element by element."""
     with t.loop(0, length) as i:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from weft.autodiff.mode import recording
@@ -51,7 +52,7 @@ def state_params(region: Region, types: Sequence[Any]) -> tuple[list[Value], lis
     leaves: list[Any] = [None] * len(params)
     if recording.get():
         for i, p in enumerate(params):
-            if not isinstance(p.type, type) and p.type.dtype.is_float:
+            if p.type.dtype.is_float:
                 p.note = leaves[i] = Leaf()
                 region.leaves.add(leaves[i])
     return params, leaves
@@ -78,7 +79,7 @@ def build_while(
 
 
 def _again_cond(xs: Sequence[Any], regions: Regions) -> tuple[Value, ...]:
-    pieces = [_ran(lambda r=r: run(r, xs[1:])) for r in regions]
+    pieces = [_ran(partial(run, r, xs[1:])) for r in regions]
     return build_cond(xs[0], pieces)
 
 

@@ -19,7 +19,7 @@ from weft.control.nodes import cond, emit, while_grad
 from weft.control.region import Region, close
 from weft.errors import CaptureError
 from weft.ir import Node
-from weft.ops.define import Op, Value, as_node, installed
+from weft.ops.define import Op, Value, as_node, capturing, installed
 
 #: a piece of a program after its run: its region, its own params, what it gave
 Piece = tuple[Region, Sequence[Value], Sequence[Value]]
@@ -53,11 +53,14 @@ def note(
     outs: Sequence[Value],
     noted: Sequence[bool],
     parents: Sequence[Any],
+    types: dict[Any, Any],
     pull_: Callable[..., dict[Any, Value]],
 ) -> None:
     """Note a call on the tape: `parents` are what it was computed from, as far as gradients go."""
     if not parents or not any(noted):
         return
+    if isinstance(capturing.now, Region):
+        capturing.now.types.update({p: types[p] for p in parents})
     call = Continued(op, (float,) * len(parents), {})
     call.pull = pull_
     made = Note(
@@ -117,7 +120,7 @@ def note_cond(pred: Value, pieces: Sequence[Piece], outs: Sequence[Value]) -> No
         totals = emit(cond, inputs, tuple(functions), {})
         return dict(zip(groups, totals, strict=True))
 
-    note(cond, outs, noted, list(parents), pull_)
+    note(cond, outs, noted, list(parents), types, pull_)
 
 
 def _reached(groups: list[Any], pieces: Sequence[Piece], positions: list[int]) -> list[Any]:
@@ -188,7 +191,7 @@ def note_while(
         changed, noted = now != noted, now
     noted = [yes and leaf is not None for yes, leaf in zip(noted, leaves, strict=True)]
     parents = dict.fromkeys(e for i in range(count) if noted[i] for e in ends[i] if e not in place)
-    types = {**region.types}
+    types = {**region.types, **{v.note: v.type for v in values if v.note is not None}}
     for x, yes in zip(inits, noted, strict=True):
         if yes and x.note is not None:
             parents[x.note] = None
@@ -221,7 +224,7 @@ def note_while(
         attrs = {"state": count, "slopes": len(live), "inner": tuple(range(len(inside)))}
         return dict(zip(groups, emit(while_grad, inputs, regions, attrs), strict=True))
 
-    note(while_grad, outs, noted, list(parents), pull_)
+    note(while_grad, outs, noted, list(parents), types, pull_)
 
 
 def _nodes(piece: Piece) -> Pulled:

@@ -16,11 +16,13 @@ from weft.ir import Function, Node, user_location
 from weft.ops.define import (
     Call,
     Value,
+    as_node,
     capturing,
     constant,
     installed,
     parameter,
 )
+from weft.types.size import Number
 
 
 class Region:
@@ -68,6 +70,17 @@ class Region:
 
     def number(self, read: Callable[[], float]) -> Any:
         return read() if self.parent is None else self.parent.number(read)
+
+    def scalar(self, x: Number) -> Node:
+        return self.parent.scalar(x)  # type: ignore[no-any-return]
+
+    def scalar(self, x: Any) -> Node:
+        if self.parent is None:
+            return as_node(x)
+        return self.parent.scalar(x)  # type: ignore[no-any-return]
+
+    def position(self) -> int:
+        return 0 if self.parent is None else int(self.parent.position())
 
     def draw(self, count: int) -> tuple[Any, Any]:
         loc = user_location()

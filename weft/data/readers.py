@@ -23,9 +23,9 @@ Name = str | os.PathLike[str]
 class TextLines(Dataset):
     """The lines of a text file by number, without their ends; the file is not held in memory.
 
-    >>> import weft as wf, tempfile, os
-    >>> path = os.path.join(tempfile.mkdtemp(), "text")
-    >>> _ = open(path, "w").write("one\\ntwo\\n")
+    >>> import weft as wf, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "text")
+    >>> _ = path.write_text("one\\ntwo\\n")
     >>> list(wf.data.TextLines(path))
     ['one', 'two']
     """
@@ -55,9 +55,9 @@ def read_csv(path: Name, *, header: bool = True, delimiter: str = ",") -> dict[s
     """The columns of a table by name (by number without a header): int64 or float32 tensors where
     all entries are numbers, lists of strings elsewhere. An empty entry among numbers is NaN.
 
-    >>> import weft as wf, tempfile, os
-    >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
-    >>> _ = open(path, "w").write("size,kind\\n1.5,cat\\n2,dog\\n")
+    >>> import weft as wf, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "table.csv")
+    >>> _ = path.write_text("size,kind\\n1.5,cat\\n2,dog\\n")
     >>> wf.data.read_csv(path)
     {'size': tensor([1.5, 2. ]), 'kind': ['cat', 'dog']}
     """

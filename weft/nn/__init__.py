@@ -26,7 +26,10 @@ from weft.nn.activation import (
     Softsign as Softsign,
     Tanh as Tanh,
 )
-from weft.nn.attention import MultiheadAttention as MultiheadAttention
+from weft.nn.attention import (
+    KeyValueCache as KeyValueCache,
+    MultiheadAttention as MultiheadAttention,
+)
 from weft.nn.containers import (
     Flatten as Flatten,
     Identity as Identity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from weft.autodiff.mode import no_grad
 from weft.errors import DTypeError, ShapeError
 from weft.nn import functional as F, init
 from weft.nn.linear import Linear, size
@@ -14,10 +15,50 @@ from weft.ops.attention import attention_weights
 from weft.ops.elementwise import logical_not, where
 from weft.ops.recurrent import time_steps
 from weft.tensor.arguments import flag, number, value
-from weft.tensor.creation import empty, ones, tril
+from weft.tensor.creation import arange, empty, ones, tril, zeros
+from weft.tensor.data import tensor
 from weft.tensor.dtypes import astype
 from weft.tensor.shapes import expand_dims, moveaxis, squeeze
-from weft.types.dtype import bool_
+from weft.types.dtype import bool_, int64
+
+
+class KeyValueCache:
+    """Keys and values of the positions so far, so that the next needs only its own.
+
+    There is room for `length` positions from the start: shapes stay, and a compiled step serves
+    them all. `size` counts the positions that are there.
+
+    >>> import weft as wf
+    >>> attend = wf.nn.MultiheadAttention(8, 2, batch_first=True)
+    >>> cache = wf.nn.KeyValueCache(1, 2, 16, 4)
+    >>> for x in wf.randn(3, 1, 1, 8):
+    ...     out, _ = attend(x, x, x, need_weights=False, cache=cache)
+    >>> int(cache.size)
+    3
+    """
+
+    def __init__(
+        self, batch: int, num_heads: int, length: int, head_dim: int, dtype: Any = None
+    ) -> None:
+        shape = tuple(size(n, "KeyValueCache") for n in (batch, num_heads, length, head_dim))
+        self.keys, self.values = zeros(shape, dtype=dtype), zeros(shape, dtype=dtype)
+        self.size = tensor(0, dtype=int64)
+
+    def reset(self) -> None:
+        """Begin another sequence."""
+        self.size.assign(0)
+
+    def extend(self, k: Any, v: Any) -> tuple[Any, Any, Any]:
+        """Add keys and values (N, heads, L, E / heads) and give all there is room for, with a mask
+        (L, length) of those that each position may look at.
+        """
+        places = self.size + arange(k.shape[2])
+        with no_grad():
+            self.keys[:, :, places] = k.detach()
+            self.values[:, :, places] = v.detach()
+            self.size.assign(self.size + k.shape[2])
+        mask = arange(self.keys.shape[2]) <= places.reshape(-1, 1)
+        return self.keys, self.values, mask
 
 
 class MultiheadAttention(Module):
@@ -91,14 +132,26 @@ class MultiheadAttention(Module):
         attn_mask: Any = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> tuple[Any, Any]:
+        """The output and the weights (None unless wanted). With a `cache`, keys and values are
+        added to those that it has, and queries look at all of these up to their own.
+        """
         same = query is key and key is value
         batched = query.ndim == 3
         query, key, value = (self._batch_first(x) for x in (query, key, value))
         self._check(query, key, value)
         q, k, v = self._projected(query, key, value, same)
+        seen = None
+        if cache is not None:
+            k, v, seen = cache.extend(k, v)
         n, length, s = q.shape[0], q.shape[2], k.shape[2]
         mask = _mask(key_padding_mask, attn_mask, (n, self.num_heads, length, s), q.dtype)
+        if seen is not None:
+            if mask is not None:
+                got, expected = "a mask", "a cache, which is a causal mask by itself"
+                raise ShapeError("MultiheadAttention", expected=expected, got=got)
+            mask = seen
         p = self.dropout if self.training else 0.0
         weights = None
         if flag(need_weights, "need_weights"):

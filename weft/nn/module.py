@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from weft.autodiff.mode import no_grad
-from weft.errors import DTypeError, ShapeError, StateError
+from weft.errors import DTypeError, ShapeError, StateError, WeftError
 from weft.nn.parameter import Parameter
 from weft.nn.state import Loaded, fitting
 from weft.ops.define import capturing, inside
@@ -344,9 +344,9 @@ class Module:
     def to(self, target: Any = None, *, device: Any = None, dtype: Any = None) -> Self:
         """Floating parameters and buffers as another dtype, or on a device ("cpu")."""
         if target is not None:
-            if isinstance(target, (DType, type)) and dtype is None:
-                dtype = target
-            else:
+            try:
+                dtype = as_dtype(target)
+            except WeftError:
                 device = target
         if device is not None:
             for cell in (*self.parameters(), *self.buffers()):

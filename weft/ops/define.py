@@ -386,7 +386,11 @@ def _fixed(x: Any) -> Any:
 
 
 def as_node(x: Any) -> Node:
-    """The node that stands for a value in a graph: a constant where it has data."""
+    """The node that stands for a value in a graph: a constant where it has data, an input where
+    it is a number of the call.
+    """
+    if is_live(x) and capturing.now is not None:
+        return capturing.now.scalar(x)
     if not isinstance(x, Value):
         return Node(constant, (), (("value", x), ("type", x.__class__)), x.__class__)
     data = data_of(x)

@@ -29,6 +29,7 @@ from weft.errors import (
     NumericsError,
     WeftError,
 )
+from weft.ir import Location
 from weft.runtime import kernels
 from weft.runtime.plan import KEEP_OUTPUT, MAX_CHUNKS, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
@@ -43,7 +44,7 @@ SOURCES = (
 # words before a frame's first: what poll needs to know of the launch around it
 _CONTEXT = {
     "frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4,
-    "frame_bases": -5,
+    "frame_bases": -5, "frame_phase": -6,
 }  # fmt: skip
 _METH_NOARGS, _METH_FASTCALL = 0x0004, 0x0080
 _COUNTS = ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
@@ -209,12 +210,28 @@ def slot_offset(cls: type, name: str) -> int:
 
 
 def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...]) -> object:
-    """Raise what a failed launch means."""
-    place = getattr(getattr(plan and plan.call, "op", None), "name", "launch")
+    """Raise what a failed launch means: in a program, on the user's own line."""
+    if status == Status.LAYOUT:
+        raise LayoutChange
+    error = _meaning(plan, status, detail, args)
+    loc = plan.location if plan is not None else None
+    if loc is not None:
+        raise_at(error, loc)
+    raise error
+
+
+def raise_at(error: WeftError, loc: Location) -> None:
+    """Raise with the user's line in the traceback, as if it had been run by itself."""
+    code = compile("\n" * (loc.line - 1) + "raise error", loc.file, "exec")
+    exec(code, {"error": error})
+
+
+def _meaning(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...]) -> WeftError:
+    place = plan.place if plan is not None else "launch"
     if status == Status.INDEX:
-        raise IndexRangeError(place, expected="indices within the axis", got=str(detail))
+        return IndexRangeError(place, expected="indices within the axis", got=str(detail))
     if status == Status.MEMORY:
-        raise AllocationError(
+        return AllocationError(
             place,
             expected=f"{detail:,} bytes more",
             got="none from the system",
@@ -222,15 +239,13 @@ def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ..
         )
     if status == Status.SCALAR and plan is not None:
         dtype = DTYPES[plan.kind(detail) - 1]
-        raise NumericsError(place, expected=f"a number {dtype.name} holds", got=repr(args[detail]))
-    if status == Status.LAYOUT:
-        raise LayoutChange
+        return NumericsError(place, expected=f"a number {dtype.name} holds", got=repr(args[detail]))
     if status == Status.ARGUMENT:
         got = type(args[detail]).__name__
-        raise DTypeError(place, expected=f"a tensor or number as argument {detail}", got=got)
+        return DTypeError(place, expected=f"a tensor or number as argument {detail}", got=got)
     if status == Status.INTERRUPTED:
-        raise WeftError(place, got="a fork in a signal handler while it ran")
-    raise WeftError(place, got=f"status {status}, detail {detail}")
+        return WeftError(place, got="a fork in a signal handler while it ran")
+    return WeftError(place, got=f"status {status}, detail {detail}")
 
 
 class _PyMethodDef(ctypes.Structure):

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.errors import ShapeError
+from weft.ir import Location, Node
 from weft.schedule.launch import Launch
 from weft.types import DTYPES, DType
 
@@ -45,7 +46,8 @@ class Word(IntEnum):
     STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
     THREADS = 16  # that scratch memory was planned for
     LAYOUTS = 17  # pointer: the Layout object of every input, if this is a program; else 0
-    STACKS = 18  # pointer: how many growing stacks there are, where in the arena their handles; or 0
+    STACKS = 18  # pointer: a count of growing stacks, where in the arena their handles are; or 0
+    FAILED = 19  # pointer: the phase of a program that an error came from
 
 
 class PhaseWord(IntEnum):
@@ -79,6 +81,28 @@ class Plan:
     ) -> None:
         self.memory, self.call, self.layouts = memory, call, layouts
         self.address: int = memory[0].buffer_info()[0]
+
+    @property
+    def place(self) -> str:
+        """Where an error came from: the op, and in a program the user's line."""
+        node = self._failed()
+        if node is not None:
+            return node.op.name if node.loc is None else f"{node.op.name} at {node.loc}"
+        return str(getattr(getattr(self.call, "op", None), "name", "launch"))
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line that an error in a program came from."""
+        node = self._failed()
+        return None if node is None else node.loc
+
+    def _failed(self) -> Node | None:
+        words = self.memory[0]
+        if not words[Word.FAILED]:
+            return None
+        phase = (words[Word.FAILED] - words[Word.PHASES]) // (8 * len(PhaseWord))
+        found: Node | None = self.call.node(phase)
+        return found
 
     @property
     def keep(self) -> int:

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 from weft.buffer import Layout
 from weft.errors import ShapeError
+from weft.ir import Node
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, Plan, Word, kind_of
-from weft.schedule.program import ProgramPlan, Spot
+from weft.schedule.program import ProgramPlan, Spot, Step
 from weft.types import DType
 
 
-def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> Plan:
+class Places:
+    """Which op each phase of a program comes from."""
+
+    __slots__ = ("begins", "steps")
+
+    def __init__(self, steps: Sequence[Step], begins: Sequence[int]) -> None:
+        self.steps, self.begins = steps, begins
+
+    def node(self, phase: int) -> Node | None:
+        """The op that a phase computes, the last of those fused into it."""
+        nodes = self.steps[bisect_right(self.begins, phase) - 1].nodes
+        return nodes[-1] if nodes else None
+
+
+def make_program(plan: ProgramPlan, inputs: Sequence[Any]) -> Plan:
     """The plan the engine runs: `launch(plan, *inputs)` gives the results in order.
 
     `inputs` are the layouts or, for Python numbers, dtypes that it takes.
@@ -55,8 +71,8 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
     sizes = [layout.type.nbytes for layout in plan.outs]
     if longest + 3 * len(kinds) + 3 * len(sizes) > MAX_WORDS:
-        expected, got = f"at most {MAX_WORDS} words of frame", str(longest + 3 * len(kinds))
-        raise ShapeError("program", expected=expected, got=got)
+        most, got = f"at most {MAX_WORDS} words of frame", str(longest + 3 * len(kinds))
+        raise ShapeError("program", expected=most, got=got)
     memory = array("q", bytes(8 * len(Word)))
     memory[Word.N_IN] = len(kinds)
     memory[Word.N_OUT] = len(sizes)
@@ -79,6 +95,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], call: Any = None) -> 
     for i, offset in enumerate(recipe_of):
         if offset >= 0:
             memory[len(Word) + 4 * i + 3] = recipes_at + 8 * offset
+    call = Places(plan.steps, begins[:-1])
     return Plan((memory, (held, plan, tuple(inputs))), call, plan.outs)
 
 

@@ -66,7 +66,7 @@ class Operand:
         """How its rows are copied, if windowed: see ContractSpec."""
         if not self.windowed:
             return ""
-        dense = self.layout.strides[-1] == 1 and self.windows[-1].step == 1
+        dense = self.layout.strides[-1] == 1 and all(w.step == 1 for w in self.windows)
         return "dense" if dense else "any"
 
     def axes(self, groups: Sequence[Group]) -> list[tuple[int, ...]]:

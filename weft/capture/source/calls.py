@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import inspect
 import types
 from typing import Any
 
@@ -73,7 +74,7 @@ def _entered(f: Any) -> Any:
 
 def _is_generated(f: Any) -> bool:
     """Whether a function is one that Python wrote: a dataclass's, a named tuple's."""
-    return f.__code__.co_filename == "<string>" and f.__name__.startswith("__")
+    return bool(f.__code__.co_filename == "<string>" and f.__name__.startswith("__"))
 
 
 def _guard_names(f: Any, g: Any) -> None:
@@ -129,15 +130,16 @@ def _holds(cell: Any, x: Any) -> bool:
 def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if type(kind).__call__ is not type.__call__ or kind in _FUNCTIONS:
         return _builtin(kind, args, kwargs)
-    start = kind.__init__
-    usual = kind.__new__ is object.__new__ or kind.__new__.__module__.startswith("weft.nn")
+    start: Any = inspect.getattr_static(kind, "__init__")
+    maker: Any = kind.__new__
+    usual = maker is object.__new__ or maker.__module__.startswith("weft.nn")
     if (
         usual
         and type(start) is types.FunctionType
         and is_users(start.__code__.co_filename)
         and not why_not(start)
     ):
-        new = object.__new__(kind) if kind.__new__ is object.__new__ else kind.__new__(kind)
+        new = maker(kind)
         made(new)
         call(start, new, *args, **kwargs)
         return new

@@ -107,9 +107,8 @@ def _make(code: types.CodeType) -> tuple[types.CodeType | None, str]:
         posonlyargs=[], args=[ast.arg(n) for n in (OPERATORS, *free)], vararg=None,
         kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[],
     )  # fmt: skip
-    outer = ast.FunctionDef(
-        name="outer", args=args, body=[tree], decorator_list=[], returns=None, type_params=[]
-    )
+    fields: dict[str, Any] = {"decorator_list": [], "returns": None, "type_params": []}
+    outer = ast.FunctionDef(name="outer", args=args, body=[tree], **fields)
     module = ast.Module([at(tree, outer)], [])
     flags = code.co_flags & _FUTURE
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from weft.capture.join import UNDEFINED
@@ -88,10 +89,14 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
                 return _count(rest, body, get, put, names, signal)
             else:
                 stop = logical_or(_value(signal.broke), _value(signal.returns))
-                return branch(stop, lambda s=signal: s, go_on, get, put, names)
+                return branch(stop, partial(_same, signal), go_on, get, put, names)
         return None
 
     return go_on()
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def _value(x: Any) -> Value:

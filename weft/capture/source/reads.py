@@ -19,7 +19,7 @@ from weft.ops.define import Value, capturing
 slice = slice
 CONTAINERS = (list, dict, set)
 #: methods that change a container, by type
-CHANGING = {
+CHANGING: dict[Any, frozenset[str]] = {
     list: frozenset(["append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"]),
     dict: frozenset(["update", "pop", "popitem", "clear", "setdefault"]),
     set: frozenset(
@@ -131,7 +131,7 @@ def made(x: Any) -> Any:
     """An object that is new."""
     now = capturing.now
     if now is not None:
-        now.guards.make(x)
+        guards().make(x)
         own = getattr(now, "own", None)
         if own is not None:
             own[id(x)] = x
@@ -193,7 +193,7 @@ def changing(owner: Any, what: str, name: str | None = None) -> None:
     now = capturing.now
     if now is None:
         return
-    g = now.guards
+    g = guards()
     if id(owner) not in g.made:
         raise refuse(
             what,

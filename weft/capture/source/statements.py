@@ -70,7 +70,7 @@ class Statements(Expressions):
         new = self.block(body, Context(plain=plain))
         own = [n for n in self.shared if n not in self.globals and n not in self.nonlocals]
         if own:  # bound by functions inside only: say that they are this one's
-            targets = [ast.Name(n, ast.Store()) for n in own]
+            targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in own]
             binding = ast.Assign(targets, ast.Constant(None))
             new.insert(len(stated), at(body[0], ast.If(ast.Constant(False), [binding], [])))
         node.body = new
@@ -181,11 +181,12 @@ class Statements(Expressions):
         made.append(self._function(f"if_{n}", body, ctx, names))
         made.append(self._function(f"else_{n}", orelse, ctx, names))
         names = kept + [x for x in names if x not in kept]
-        call = self._call(s.test, "if_", n, names, test, f"if_{n}", f"else_{n}", made, kept=len(kept))
+        paths = (f"if_{n}", f"else_{n}")
+        outcome = self._call(s.test, "if_", n, names, test, *paths, made, kept=len(kept))
         if leaves:
-            made.append(at(call, ast.Return(call)))
+            made.append(at(outcome, ast.Return(outcome)))
         else:
-            made.append(at(call, ast.Expr(call)))
+            made.append(at(outcome, ast.Expr(outcome)))
         return made, leaves
 
     # loops
@@ -335,7 +336,7 @@ class Statements(Expressions):
         if isinstance(target, ast.Tuple | ast.List):
             later: list[tuple[ast.expr, str]] = []
             target.elts = [self._elsewhere(t, later) for t in target.elts]
-            out = [at(node, ast.Assign([target], op(node, "seen", value)))]
+            out: list[ast.stmt] = [at(node, ast.Assign([target], op(node, "seen", value)))]
             for place, name_ in later:
                 out += self._assign(node, place, at(node, ast.Name(name_, ast.Load())))
             return out
@@ -442,9 +443,8 @@ def _def(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
         kwarg=None,
         defaults=[],
     )
-    return ast.FunctionDef(
-        name=name, args=args, body=body, decorator_list=[], returns=None, type_params=[]
-    )
+    fields: dict[str, Any] = {"decorator_list": [], "returns": None, "type_params": []}
+    return ast.FunctionDef(name=name, args=args, body=body, **fields)
 
 
 def _thunk_name(name: str) -> ast.Lambda:

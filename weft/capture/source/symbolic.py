@@ -319,4 +319,3 @@ def _outline(form: Any, names: Sequence[str]) -> str:
         f"{n}: {v.kind.__name__} of {len(v.children)}" if v.kind else n
         for n, v in zip(names, variables, strict=True)
     )
-

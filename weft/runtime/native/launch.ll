@@ -95,6 +95,7 @@ unrecorded:
   %outs = getelementptr i64, ptr %scalars, i64 %n_in
   %bases = getelementptr i64, ptr %outs, i64 %n_out
   call void @set_pointer(ptr %frame, i64 {{frame_bases}}, ptr %bases)
+  call void @set_word(ptr %frame, i64 {{frame_phase}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_stop}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 9223372036854775807)
   call void @set_word(ptr %frame, i64 {{frame_thread}}, i64 0)
@@ -144,6 +145,8 @@ failed:
   %raised_already = icmp slt i64 %status, 0
   br i1 %raised_already, label %clean, label %raise
 raise:
+  %phase = call i64 @word(ptr %frame, i64 {{frame_phase}})
+  call void @set_word(ptr %plan, i64 {{plan_failed}}, i64 %phase)
   %r2 = call ptr @fail(ptr %plan_object, i64 %status, i64 %detail, ptr %inputs, i64 %n_in)
   br label %clean
 clean:

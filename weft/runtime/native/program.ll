@@ -96,6 +96,7 @@ entry:
   %none = icmp eq ptr %recipe, null
   br i1 %none, label %done, label %begin
 begin:
+  call void @set_pointer(ptr %frame, i64 {{frame_phase}}, ptr %phase)
   %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
   %arena = call i64 @word(ptr %bases, i64 0)
   %scratch = call i64 @word(ptr %recipe, i64 0)
