@@ -39,12 +39,15 @@ BUDGET = 64
 INSTANCES = 256
 
 
+#: the passes, in order. Each keeps every bit
+PASSES: tuple[Callable[[Function], Function], ...] = (inline, fold, simplify, turn)
+
+
 def optimise(f: Function) -> Function:
-    """The passes, in order. Each keeps every bit."""
-    f = inline(f)
-    f = fold(f)
-    f = simplify(f)
-    return turn(f)
+    """The function after all passes."""
+    for rewrite in PASSES:
+        f = rewrite(f)
+    return f
 
 
 def build_captured(captured: Captured) -> Executable:

@@ -10,6 +10,7 @@ import weft as wf
 import weft.nn.functional as F
 from weft import nn, optim
 from weft.capture.capture import capture
+from weft.capture.evaluate import evaluate
 from weft.capture.instantiate import instantiate
 from weft.capture.signature import Marks
 from weft.capture.structure import flatten
@@ -490,6 +491,8 @@ def test_tracing_types_with_dims():
         assert program(wf.ones((n, 4)), wf.ones((n, 4))).sum().item() == 12.0 * n * n
     assert "f32[4*batch, 2]" in str(program.graph)
     assert parse(str(program.graph)).entry == program.graph
+    given = tensor(7, 4), tensor(7, 4, seed=1)
+    assert bits(evaluate(program.graph, *given)) == bits((program(*given),))
     with pytest.raises(wf.errors.GuardError, match="batch <= 99"):
         program(wf.ones((100, 4)), wf.ones((100, 4)))
 

@@ -56,7 +56,12 @@ assignment = st.builds(
     st.sampled_from(["=", "=", "="]),
 )
 ternary = st.builds(
-    lambda n, c, x, y: [f"{n} = {x} if {c} else {y}"], names, conditions, expressions, expressions
+    # two names for one tensor would add up gradients in another order
+    lambda n, c, x, y: [f"{n} = {x} * 1 if {c} else {y} * 1"],
+    names,
+    conditions,
+    expressions,
+    expressions,
 )
 early = st.builds(lambda c, n: [f"if {c}:", f"    return {n}, b, c"], conditions, names)
 leaving = st.builds(

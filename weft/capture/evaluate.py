@@ -21,7 +21,7 @@ def evaluate(f: Function, *values: Any) -> tuple[Any, ...]:
     env = {p: _argument(f, p, i, v, sizes) for i, (p, v) in enumerate(pairs)}
     for n in f.order:
         if n.op is constant:
-            value = n.attr("value")
+            value = _bound(n.attr("value"), sizes)
             env[n] = value if type(value) in (float, int, bool) else fresh(value)
         elif n.op is result:
             env[n] = env[n.inputs[0]][n.attr("position")]

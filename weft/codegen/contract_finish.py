@@ -117,7 +117,8 @@ class _Operand:
         across, along = end.spec.across
         self.rows = at(t, end.f.part(f"{across}_{name}"), arg("row"))
         self.cols = at(t, end.f.part(f"{along}_{name}"), arg("col"))
-        self.lanes, self.panel, self.masked = end.spec.lanes, end.spec.panel, masked(end.spec)
+        self.lanes, self.masked = end.spec.lanes, masked(end.spec)
+        self.width = end.spec.tile.heights[0] if end.spec.turned else end.spec.panel
         self.many = verbs.memory(dtype, self.lanes)
         if mode == "s" or (mode == "c" and not self.masked):
             self.stage = t.scratch(self.many)
@@ -175,12 +176,12 @@ class _Operand:
 
     def foresee(self, write: bool) -> None:
         """Bring the row's first columns near, if they are neighbours."""
-        t, name, size = self.t, "llvm.prefetch.p0", self.panel * self.dtype.itemsize
+        t, name, size = self.t, "llvm.prefetch.p0", self.width * self.dtype.itemsize
         if self.mode == "c":
             t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
             here = self._at(self.row, get(t, self.cols, 0))
-            for line in range(0, size, 64):
-                at = t.at(here, "i8", line)
+            for byte in (*range(0, size - 1, 64), size - 1):
+                at = t.at(here, "i8", byte)
                 t.emit(f"call void @{name}({at}, i32 {int(write)}, i32 3, i32 1)")
 
     def _at(self, pointer: Value, offset: Value) -> Value:

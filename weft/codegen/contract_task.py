@@ -234,9 +234,10 @@ class Task:
             c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
         with t.when(direct):
             self._foresee(t.at(c, "i8", self.p.panel_bytes), c_row, i.step)
-        if self.spec.ending and not self.spec.turned:
+        if self.spec.ending:
             with t.when(self.last):
-                tile = (self.skips, i.now, j.now, i.step)
+                across, along = (j, i) if self.spec.turned else (i, j)
+                tile = (self.skips, across.now, along.now, across.step)
                 call(t, "void", "foresee", f.address, arg("slice", "ptr"), *tile)
         start = t.select(self.resumed, c, Value("ptr", "@zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))

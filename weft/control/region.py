@@ -16,7 +16,6 @@ from weft.ir import Function, Node, user_location
 from weft.ops.define import (
     Call,
     Value,
-    as_node,
     capturing,
     constant,
     installed,
@@ -74,13 +73,12 @@ class Region:
     def scalar(self, x: Number) -> Node:
         return self.parent.scalar(x)  # type: ignore[no-any-return]
 
-    def scalar(self, x: Any) -> Node:
-        if self.parent is None:
-            return as_node(x)
-        return self.parent.scalar(x)  # type: ignore[no-any-return]
-
     def position(self) -> int:
         return 0 if self.parent is None else int(self.parent.position())
+
+    def rewind(self, position: int) -> None:
+        if self.parent is not None:
+            self.parent.rewind(position)
 
     def draw(self, count: int) -> tuple[Any, Any]:
         loc = user_location()

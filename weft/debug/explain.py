@@ -74,10 +74,11 @@ class Explanation:
             f"{title}: {len(plan.steps)} kernel launches of {len(specs)} kernels, "
             f"{plan.arena:,} bytes of intermediate values at most, {plan.threads} threads"
         ]
-        lines += [self._step(i, s) for i, s in enumerate(plan.steps)]
+        counts = plan.together or (1,) * len(plan.steps)
+        lines += [self._step(i, s, counts[i]) for i, s in enumerate(plan.steps)]
         return "\n".join(lines)
 
-    def _step(self, i: int, s: Step) -> str:
+    def _step(self, i: int, s: Step, count: int) -> str:
         family = type(s.launch.phases[0].spec).__name__.removesuffix("Spec").lower()
         ops = " ".join(n.op.name for n in s.nodes) or "copy"
         made = s.operands[-len(s.launch.outs) :]
@@ -87,6 +88,8 @@ class Explanation:
         )
         where = _line(s.nodes[-1]) if s.nodes else ""
         threads = "all threads" if s.launch.heavy else "one thread"
+        if count != 1:
+            threads = f"at the same time as the next {count - 1}" if count else "with the one before"
         return f"  {i:>4}  {family:<9} {ops}  ->  {placed}  ({threads})  {where}".rstrip()
 
 

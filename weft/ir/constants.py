@@ -25,7 +25,7 @@ def fitted(r: Reader, x: Any, type_: Any, at: Token) -> tuple[Any, Any]:
     if isinstance(type_, type):
         if type_ is float and type(x) is int and abs(x) < 2**53:
             return float(x), type_
-        if type(x) is type_:
+        if type(x) is type_ or (type_ is int and isinstance(x, Dim)):
             return x, type_
         raise r.error(f"a Python {type_.__name__}", at=at)
     if any(isinstance(n, Dim) for n in type_.shape):

@@ -11,9 +11,11 @@ from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.ir import Node
 from weft.runtime import kernels
-from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, Plan, Word, kind_of
-from weft.schedule.program import ProgramPlan, Spot, Step
+from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, PhaseWord, Plan, Word, kind_of
+from weft.schedule.program import ABSOLUTE, ProgramPlan, Spot, Step
 from weft.types import DType
+
+PHASE = len(PhaseWord)  # words of a phase
 
 
 class Places:
@@ -30,73 +32,128 @@ class Places:
         return nodes[-1] if nodes else None
 
 
+#: where the engine's `side_by_side` starts; put here when it is loaded
+side_by_side: list[int] = []
+
+
 def make_program(plan: ProgramPlan, inputs: Sequence[Any]) -> Plan:
     """The plan the engine runs: `launch(plan, *inputs)` gives the results in order.
 
     `inputs` are the layouts or, for Python numbers, dtypes that it takes.
     """
     held = kernels.codes([p.spec for s in plan.steps for p in s.launch.phases])
-    phases: list[int] = []
-    recipes: list[int] = []
-    recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
-    longest = 1
-    begins: list[int] = []  # of each step: its first phase
-    leaps: list[int] = []  # phases that are jumps, to steps not yet placed
-    for step in plan.steps:
-        start = len(recipes)
-        begins.append(len(recipe_of))
-        if step.jump is not None:
-            for spot in step.operands:
-                recipes += (spot.base, _offset(spot))
-            leaps.append(len(recipe_of))
-            phases += (0, step.jump.target, step.jump.when, 0)
-            recipe_of.append(start)
-            continue
-        recipes += (step.scratch.offset if step.scratch else 0, len(step.operands))
-        for spot in step.operands:
-            recipes += (spot.base, _offset(spot))
-        recipes += (len(step.launch.params), *step.launch.params)
-        longest = max(longest, len(step.operands) + len(step.launch.params))
-        for i, phase in enumerate(step.launch.phases):
-            at = kernels.address(phase.spec, phase.function)
-            grain = max(phase.grain, -(-phase.tasks // MAX_CHUNKS), 1)
-            if not step.launch.heavy:
-                grain = max(phase.tasks, 1)
-            phases += (at, phase.tasks, grain, 0)
-            recipe_of.append(-1 if i else start)
-    begins.append(len(recipe_of))
-    for i in leaps:
-        phases[4 * i + 1] = begins[phases[4 * i + 1]]
-    stacks = [len(plan.stacks), *(_offset(s) for s in plan.stacks)]
+    code = _Code(plan)
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
     sizes = [layout.type.nbytes for layout in plan.outs]
-    if longest + 3 * len(kinds) + 3 * len(sizes) > MAX_WORDS:
-        most, got = f"at most {MAX_WORDS} words of frame", str(longest + 3 * len(kinds))
+    if code.longest + 3 * len(kinds) + 3 * len(sizes) > MAX_WORDS:
+        most, got = f"at most {MAX_WORDS} words of frame", str(code.longest + 3 * len(kinds))
         raise ShapeError("program", expected=most, got=got)
+    expected = [id(x) if isinstance(x, Layout) else 0 for x in inputs]
+    stacks = [len(plan.stacks), *(_offset(s) for s in plan.stacks)]
     memory = array("q", bytes(8 * len(Word)))
     memory[Word.N_IN] = len(kinds)
     memory[Word.N_OUT] = len(sizes)
     memory[Word.SCRATCH] = plan.arena
-    memory[Word.N_PHASES] = len(recipe_of)
+    memory[Word.N_PHASES] = len(code.recipe_of)
     memory[Word.KEEP] = 0
     memory[Word.HEAVY] = plan.heavy
-    memory[Word.STEP_WORDS] = longest
+    memory[Word.STEP_WORDS] = code.longest
     memory[Word.THREADS] = plan.threads
-    expected = [id(x) if isinstance(x, Layout) else 0 for x in inputs]
-    memory.extend((*phases, *kinds, *sizes, *recipes, *expected, *stacks))
+    memory.extend((*code.phases, *kinds, *sizes, *code.recipes, *expected, *stacks, *code.tables))
     # extended for the last time: from here on it stays where it is
     start = memory.buffer_info()[0] + 8 * len(Word)
     memory[Word.PARAMS] = memory[Word.PHASES] = start
-    memory[Word.KINDS] = start + 8 * len(phases)
+    memory[Word.KINDS] = start + 8 * len(code.phases)
     memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
-    recipes_at = memory[Word.SIZES] + 8 * len(sizes)
-    memory[Word.LAYOUTS] = recipes_at + 8 * len(recipes)
+    recipes = memory[Word.SIZES] + 8 * len(sizes)
+    memory[Word.LAYOUTS] = recipes + 8 * len(code.recipes)
     memory[Word.STACKS] = memory[Word.LAYOUTS] + 8 * len(expected) if plan.stacks else 0
-    for i, offset in enumerate(recipe_of):
+    tables = memory[Word.LAYOUTS] + 8 * (len(expected) + len(stacks))
+    first = memory.buffer_info()[0]
+    for i, offset in enumerate(code.recipe_of):
         if offset >= 0:
-            memory[len(Word) + 4 * i + 3] = recipes_at + 8 * offset
-    call = Places(plan.steps, begins[:-1])
+            memory[len(Word) + PHASE * i + PhaseWord.RECIPE] = recipes + 8 * offset
+    for at, table in code.operands:
+        memory[(recipes - first) // 8 + at] = tables + 8 * table
+    for at in code.addresses:
+        word = (tables - first) // 8 + at
+        memory[word] = start + 8 * PHASE * memory[word]
+    call = Places(plan.steps, code.begins[:-1])
     return Plan((memory, (held, plan, tuple(inputs))), call, plan.outs)
+
+
+class _Code:
+    """Phases and the recipes of their frames, before it is known where they will lie."""
+
+    def __init__(self, plan: ProgramPlan) -> None:
+        self.phases: list[int] = []
+        self.recipes: list[int] = []
+        self.recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
+        self.longest = 1  # frame
+        self.begins: list[int] = []  # of each step: its first phase
+        self.tables: list[int] = []  # of steps that run together
+        self.operands: list[tuple[int, int]] = []  # words of recipes that point to those
+        self.addresses: list[int] = []  # words of tables that are phases
+        leaps: list[tuple[int, int]] = []  # jumps: phase, step
+        counts = plan.together or (1,) * len(plan.steps)
+        for i, (step, count) in enumerate(zip(plan.steps, counts, strict=True)):
+            if count > 1:
+                leaps.append((self._together(count), i + count))
+            self.begins.append(len(self.recipe_of))
+            if step.jump is not None:
+                leaps.append((len(self.recipe_of), step.jump.target))
+                self._phase(0, 0, step.jump.when, len(self.recipes))
+                self._places(step.operands)
+            else:
+                self._step(step)
+        self.begins.append(len(self.recipe_of))
+        for phase, target in leaps:
+            self.phases[PHASE * phase + PhaseWord.TASKS] = self.begins[target]
+        self._fill_tables()
+
+    def _phase(self, function: int, tasks: int, grain: int, recipe: int) -> None:
+        self.phases += (function, tasks, grain, 0)
+        self.recipe_of.append(recipe)
+
+    def _places(self, spots: Sequence[Spot]) -> None:
+        for spot in spots:
+            self.recipes += (spot.base, _offset(spot))
+
+    def _step(self, step: Step) -> None:
+        recipe, launch = len(self.recipes), step.launch
+        self.recipes += (step.scratch.offset if step.scratch else 0, len(step.operands))
+        self._places(step.operands)
+        self.recipes += (len(launch.params), *launch.params)
+        self.longest = max(self.longest, len(step.operands) + len(launch.params))
+        for phase in launch.phases:
+            at = kernels.address(phase.spec, phase.function)
+            grain = max(phase.grain, -(-phase.tasks // MAX_CHUNKS), 1)
+            self._phase(at, phase.tasks, grain if launch.heavy else max(phase.tasks, 1), recipe)
+            recipe = -1
+
+    def _together(self, count: int) -> int:
+        """A phase whose tasks are the next `count` steps, and a jump over them, whose number it
+        gives.
+        """
+        self._phase(side_by_side[0], count, 1, len(self.recipes))
+        self.operands.append((len(self.recipes) + 3, len(self.tables)))
+        self.recipes += (0, 1, ABSOLUTE, 0, 0)
+        self.tables += (0, len(self.begins), count)
+        self._phase(0, 0, 0, -1)
+        return len(self.recipe_of) - 1
+
+    def _fill_tables(self) -> None:
+        """Tables were begun as (0, first step, count); now it is known where steps begin."""
+        begun, self.tables = self.tables, []
+        moved: dict[int, int] = {}
+        for at in range(0, len(begun), 3):
+            first, count = begun[at + 1], begun[at + 2]
+            moved[at] = len(self.tables)
+            self.tables.append(self.longest)
+            for i in range(first, first + count):
+                self.addresses.append(len(self.tables))
+                self.tables += (self.begins[i], self.begins[i + 1] - self.begins[i])
+        self.operands = [(word, moved[table]) for word, table in self.operands]
 
 
 def _offset(spot: Spot) -> int:

@@ -14,6 +14,7 @@ from weft.autodiff import mode, tape
 from weft.buffer import Buffer
 from weft.codegen import jit
 from weft.ops.define import OPS, installed
+from weft.runtime import program
 from weft.runtime.eager import EagerMode
 from weft.runtime.engine import Engine
 from weft.runtime.native_program import everyone
@@ -40,6 +41,7 @@ def engine() -> Engine:
         made.pause()
     mode.watch.opened, mode.watch.closed = made.pause, made.resume
     installed.launch = made.launch
+    program.side_by_side[:] = [made.code.address("side_by_side")]
     installed.enter_mode, installed.leave_mode = made.enter_mode, made.leave_mode
     return made
 

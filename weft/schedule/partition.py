@@ -18,6 +18,7 @@ from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant, parameter
 from weft.ops.movement import broadcast_to, reshape
+from weft.schedule.beside import LEAST, MOST as MOST_PRODUCTS, products
 from weft.schedule.fuse import plan_function
 from weft.schedule.launch import Launch, Machine
 from weft.types import DType, TensorType
@@ -136,8 +137,20 @@ class _Partition:
         if op.fold:
             return self._fold_joins(n, op, k)
         if op.contract is not None and k.kind == "map" and shape == k.shape:
-            return "contract"
+            return "" if self._has_twin(n, k) else "contract"
         return ""
+
+    def _has_twin(self, n: Node, k: _Kernel) -> bool:
+        """Whether a kernel goes on from two contractions, neither of which fills the threads: then
+        they run at the same time.
+        """
+        if not LEAST <= products(n) <= MOST_PRODUCTS:
+            return False
+        others = {i for m in k.nodes for i in m.inputs if i is not n and i in self.users}
+        return any(
+            getattr(i.op, "contract", None) is not None and LEAST <= products(i) <= MOST_PRODUCTS
+            for i in others
+        )
 
     def _inside(self, n: Node, k: _Kernel) -> bool:
         return n not in self.results and all(self.home[u] is k for u in self.users[n])

@@ -17,6 +17,7 @@ from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
 from weft.schedule.arena import place
+from weft.schedule.beside import together
 from weft.schedule.control import plan_control
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import MapSpec
@@ -94,10 +95,11 @@ class ProgramPlan:
     threads: int
     keep: tuple[Any, ...] = field(default=())  # owners of the constants
     stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
+    together: tuple[int, ...] = ()  # of each step: how many run with it, see `beside`
 
     @property
     def heavy(self) -> bool:
-        return any(
+        return max(self.together, default=1) > 1 or any(
             s.launch.heavy or (s.jump is not None and s.jump.target <= i)  # may go on for long
             for i, s in enumerate(self.steps)
         )
@@ -130,7 +132,8 @@ class _Planner:
             base = OPERANDS + len(self.f.params) + i
             if self.spots[r].base != base or not self._dense(self.spots[r]):
                 self._copy(self.spots[r], base)
-        share(self.steps)
+        counts = together(self.steps, self.blocks, self.machine.threads)
+        share(self.steps, counts)
         blocks = [b for b in self.blocks if b.over is None]
         offsets, top = place(
             [b.size for b in blocks], [b.birth for b in blocks], [b.death for b in blocks]
@@ -146,6 +149,7 @@ class _Planner:
             self.machine.threads,
             tuple(self.keep),
             tuple(self.stacks),
+            counts,
         )
 
     # control flow: what `weft.schedule.control` asks for
@@ -328,11 +332,13 @@ class _Planner:
         self.steps.append(Step(launch, operands, scratch, nodes))
 
 
-def share(steps: Sequence[Step]) -> None:
+def share(steps: Sequence[Step], counts: Sequence[int]) -> None:
     """Let results take the place of operands that are read for the last time, where the kernel
     reads an element before it writes it.
     """
     for i, step in enumerate(steps):
+        if counts[i] != 1:
+            continue
         count = len(step.launch.outs)
         dying = [s for s in step.operands[:-count] if _dies(s, i, step)]
         for made in step.operands[-count:]:

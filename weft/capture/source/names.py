@@ -27,6 +27,7 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
             return
         if isinstance(node, ast.Lambda):
             return
+        found.update(dict.fromkeys(getattr(node, "binds", ())))  # a call of a converted block
         if isinstance(node, _COMPREHENSIONS):
             for walrus in inside([node]):
                 if isinstance(walrus, ast.NamedExpr):

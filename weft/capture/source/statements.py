@@ -169,7 +169,9 @@ class Statements(Expressions):
             if len(ways) > 1 and len(rest) > 1:
                 made.append(self._function(f"rest_{n}", rest, replace(ctx), stored(rest)))
                 call = ast.Call(ast.Name(f"rest_{n}", ast.Load()), [], [])
+                binds = stored(rest)
                 rest = [_ready(at(rest[0], ast.Return(call)))]
+                rest[0].binds = binds  # type: ignore[attr-defined]
             if len(ways) > 1:
                 ways[1] += [copied(r) for r in rest]
                 ways[0] += rest
@@ -428,8 +430,9 @@ def copied(node: Any) -> Any:
         return node
     new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
     ast.copy_location(new, node)
-    if getattr(node, "ready", False):
-        _ready(new)
+    for mark in ("ready", "binds"):
+        if hasattr(node, mark):
+            setattr(new, mark, getattr(node, mark))
     return new
 
 

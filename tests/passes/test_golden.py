@@ -1,0 +1,255 @@
+"""Every pass: a program before and after it, in words, and the same bits from both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft as wf
+from weft.capture.evaluate import evaluate
+from weft.ir import Function, to_text
+from weft.ops.language import parse, verify
+from weft.passes.fold import fold
+from weft.passes.inline import inline
+from weft.passes.simplify import simplify
+from weft.passes.split import split
+from weft.passes.turn import turn
+from weft.schedule import recompute as recomputing
+
+pytestmark = pytest.mark.tiny
+GOLDEN = Path(__file__).parent / "golden"
+
+#: by pass: programs that show what it does and, as important, what it leaves alone
+INLINE = {
+    "a composite": """
+fn f(%x: f32[4, 8], %w: f32[8]) -> f32[4, 8] {
+  %y = layer_norm %x, %w, %w {eps = 1e-05} @ "model.py":3:5 "F.layer_norm(x, w, w)"
+  return %y
+}""",
+    "composites of composites, one of them twice": """
+fn f(%x: f32[4, 8]) -> (f32[4, 8], f32[4, 8]) {
+  %a = log_softmax %x {axis = 1}
+  %b = softmax %a {axis = 1}
+  %c = softmax %x {axis = 0}
+  return %b, %c
+}""",
+    "no composite": """
+fn f(%x: f32[4]) -> f32[4] {
+  %y = exp %x
+  return %y
+}""",
+}
+FOLD = {
+    "what depends on no input": """
+fn f(%x: f32[3]) -> f32[3] {
+  %n = constant 2.0 : float
+  %a = full %n {shape = (3,), dtype = f32}
+  %b = exp %a
+  %y = add %x, %b
+  return %y
+}""",
+    "what is too large to carry about": """
+fn f(%x: f32[200, 100]) -> f32[200, 100] {
+  %n = constant 2.0 : float
+  %a = full %n {shape = (200, 100), dtype = f32}
+  %y = add %x, %a
+  return %y
+}""",
+    "a result that is constant": """
+fn f(%x: f32[3]) -> (f32[2], f32[3]) {
+  %n = constant -0.0 : float
+  %a = full %n {shape = (2,), dtype = f32}
+  %s = sqrt %a
+  return %s, %x
+}""",
+}
+SIMPLIFY = {
+    "nodes that do nothing": """
+fn f(%x: f32[2, 3]) -> f32[2, 3] {
+  %a = astype %x {dtype = f32}
+  %b = reshape %a {shape = (2, 3)}
+  %c = permute_dims %b {axes = (0, 1)}
+  %d = broadcast_to %c {shape = (2, 3)}
+  %e = positive %d
+  %g = copy %e
+  %y = exp %g
+  return %y
+}""",
+    "a reshape of a reshape": """
+fn f(%x: f32[2, 3]) -> f32[3, 2] {
+  %a = reshape %x {shape = (6,)}
+  %b = reshape %a {shape = (3, 2)}
+  return %b
+}""",
+    "a value said twice": """
+fn f(%x: f32[3], %y: f32[3]) -> f32[3] {
+  %a = multiply %x, %y
+  %b = multiply %x, %y
+  %c = multiply %y, %x
+  %d = add %a, %b
+  %e = add %d, %c
+  return %e
+}""",
+    "numbers that are equal and not the same": """
+fn f(%x: f32[3]) -> (f32[3], f32[3], f32[3], f32[3]) {
+  %p = constant 0.0 : float
+  %m = constant -0.0 : float
+  %i = constant 1 : int
+  %o = constant 1.0 : float
+  %a = multiply %x, %p
+  %b = multiply %x, %m
+  %c = multiply %x, %i
+  %d = multiply %x, %o
+  return %a, %b, %c, %d
+}""",
+    "a cast there and back, which may round": """
+fn f(%x: f32[3]) -> f32[3] {
+  %a = astype %x {dtype = f16}
+  %b = astype %a {dtype = f32}
+  return %b
+}""",
+    "an argument given back": """
+fn f(%x: f32[3]) -> (f32[3], f32[3]) {
+  %a = copy %x
+  %b = exp %a
+  return %a, %b
+}""",
+}
+TURN = {
+    "a product that is transposed": """
+fn f(%x: f32[2, 3], %w: f32[3, 4]) -> f32[4, 2] {
+  %a = matmul %x, %w
+  %b = permute_dims %a {axes = (1, 0)}
+  return %b
+}""",
+    "a product that someone else reads": """
+fn f(%x: f32[2, 3], %w: f32[3, 4]) -> (f32[4, 2], f32[2, 4]) {
+  %a = matmul %x, %w
+  %b = permute_dims %a {axes = (1, 0)}
+  return %b, %a
+}""",
+    "products of stacks, heads made rows": """
+fn f(%x: f32[2, 5, 3, 4], %w: f32[2, 5, 4, 6]) -> f32[2, 3, 5, 6] {
+  %a = matmul %x, %w
+  %b = permute_dims %a {axes = (0, 2, 1, 3)}
+  return %b
+}""",
+    "turned twice": """
+fn f(%x: f32[2, 3], %w: f32[3, 4]) -> f32[2, 4] {
+  %a = matmul %x, %w
+  %b = permute_dims %a {axes = (1, 0)}
+  %c = permute_dims %b {axes = (1, 0)}
+  return %c
+}""",
+}
+
+
+def inputs(f: Function) -> list[wf.Tensor]:
+    rng = np.random.default_rng(0)
+    return [wf.tensor(rng.standard_normal(p.type.shape).astype(p.type.dtype.np)) for p in f.params]
+
+
+def values(f: Function, xs: list[wf.Tensor]) -> list[tuple[object, ...]]:
+    return [(y.dtype, y.shape, y.numpy().tobytes()) for y in evaluate(f, *xs)]
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "cases"),
+    [(inline, INLINE), (fold, FOLD), (simplify, SIMPLIFY), (turn, TURN)],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_pass(rewrite, cases, golden):
+    said = []
+    for name, text in cases.items():
+        before = parse(text).entry
+        after = rewrite(before)
+        verify(after)
+        assert values(after, inputs(before)) == values(before, inputs(before)), name
+        assert rewrite(after) == after, f"{name}: a second time it changes something"
+        said += [f"# {name}\n\n{to_text(before)}\n{to_text(after)}"]
+    golden(GOLDEN / f"{rewrite.__name__}.wir", "\n".join(said))
+
+
+SPLIT = {
+    "a product: what the gradient reads are inputs": """
+fn f(%x: f32[4, 8], %w: f32[8, 2], %g: f32[4, 2]) -> (f32[4, 2], f32[8, 2]) {
+  %y = matmul %x, %w
+  %t = permute_dims %x {axes = (1, 0)}
+  %dw = matmul %t, %g
+  return %y, %dw
+}""",
+    "an exponential: its result is saved": """
+fn f(%x: f32[4], %g: f32[4]) -> (f32[4], f32[4]) {
+  %y = exp %x
+  %z = sin %y
+  %c = cos %y
+  %d = multiply %g, %c
+  %dx = multiply %d, %y
+  return %z, %dx
+}""",
+    "a gradient that no cotangent reaches": """
+fn f(%x: f32[4], %g: f32[4]) -> (f32[4], f32[4]) {
+  %n = constant 3.0 : float
+  %y = multiply %x, %n
+  %z = exp %x
+  return %y, %z
+}""",
+}
+
+
+def test_split(golden):
+    """What runs now and what runs later are what the whole was."""
+    said = []
+    for name, text in SPLIT.items():
+        whole = parse(text).entry
+        now, later, kept = split(whole, len(whole.params) - 1, 1)
+        verify(now)
+        verify(later)
+        xs = inputs(whole)
+        outs = evaluate(now, *xs[:-1])
+        assert len(outs) == 1 + kept
+        slopes = evaluate(later, *xs[:-1], *outs[1:], xs[-1])
+        want = evaluate(whole, *xs)
+        got = (*outs[:1], *slopes)
+        assert [a.numpy().tobytes() for a in got] == [b.numpy().tobytes() for b in want], name
+        said += [f"# {name}\n\n{to_text(whole)}\n{to_text(now)}\n{to_text(later)}"]
+    golden(GOLDEN / "split.wir", "\n".join(said))
+
+
+def layers(depth: int) -> str:
+    """A stack of layers and the way back through them, as training runs it."""
+    lines = [f"fn f(%x: f32[8, 8], %w: f32[8, 8]) -> ({', '.join(['f32[8, 8]'] * 2)}) {{"]
+    lines += ["  %two = constant 2.0 : float"]
+    last = "x"
+    for i in range(depth):
+        lines += [f"  %m{i} = matmul %{last}, %w", f"  %a{i} = exp %m{i}"]
+        lines += [f"  %h{i} = multiply %a{i}, %two"]
+        last = f"h{i}"
+    lines += ["  %t = permute_dims %w {axes = (1, 0)}"]
+    back = last
+    for i in reversed(range(depth)):
+        lines += [f"  %d{i} = multiply %{back}, %h{i}", f"  %e{i} = multiply %d{i}, %m{i}"]
+        lines += [f"  %b{i} = matmul %e{i}, %t"]
+        back = f"b{i}"
+    return "\n".join([*lines, f"  return %{last}, %{back}", "}"])
+
+
+def test_recompute(golden, monkeypatch):
+    """Of a value read now and much later, the second reading is of a second computation, if its
+    operands are there anyway.
+    """
+    monkeypatch.setattr(recomputing, "LEAST", 1)
+    before = parse(layers(5)).entry
+    after = recomputing.recompute(before)
+    verify(after)
+    assert values(after, inputs(before)) == values(before, inputs(before))
+    ops = [n.op.name for n in after.order]
+    assert ops.count("exp") > 5 and ops.count("matmul") == 10, ops
+    golden(GOLDEN / "recompute.wir", f"{to_text(before)}\n{to_text(after)}")
+
+
+def test_recompute_leaves_small_values_alone():
+    f = parse(layers(5)).entry
+    assert recomputing.recompute(f) is f
