@@ -14,10 +14,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.mode import recording
 from weft.capture import placeholders
 from weft.capture.capture import Captured, capture
 from weft.capture.instantiate import instantiate, with_names
-from weft.capture.signature import Marks, Policy, kind, signature, specified
+from weft.capture.signature import Marks, Policy, kind, signature, specified, why
+from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
@@ -72,18 +74,28 @@ class Compiled:
         self.programs: dict[Any, list[Executable]] = {}
         self.policy = Policy(dynamic)
         self.symbolic: dict[Any, list[Instances]] = {}  # programs of open sizes, by kind of call
+        self.quick: dict[Any, Executable] = {}  # by the layouts of arguments that are tensors
         self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
         self.lock = threading.RLock()
         self.captures = 0
+        self.reasons: list[str] = []  # of each capture
+        self.latest: tuple[Any, Executable] | None = None  # signature and program
         functools.update_wrapper(self, f, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if capturing.now is not None:
             return self.function(*args, **kwargs)  # part of what is being captured
+        quick = None if kwargs else _quick_key(args)
+        program = self.quick.get(quick)
+        if program is not None and program.guarded():
+            return program.call(args)
         leaves, form = flatten((args, kwargs))
         key = signature(leaves, form)
         for program in self.programs.get(key, ()):
             if program.fits(leaves):
+                whole = program.direct and len(program.arguments) == len(args)  # no tensor twice
+                if quick is not None and whole and len(self.programs[key]) == 1:
+                    self._remember(quick, program)
                 return program(leaves)
         if key in self.eager:
             return self.function(*args, **kwargs)
@@ -92,13 +104,18 @@ class Compiled:
             return self.function(*args, **kwargs)
         return program(leaves)
 
+    def _remember(self, quick: Any, program: Executable) -> None:
+        if len(self.quick) >= BUDGET:
+            self.quick.clear()
+        self.quick[quick] = program
+
     def graph(self, *args: Any, **kwargs: Any) -> Function:
         """The captured graph of a call with these arguments; printing it gives its text."""
         return self._program(args, kwargs).captured.function
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call with these arguments: captured, fused, saved, placed."""
-        return Explanation(self.name, self._program(args, kwargs))
+        return Explanation(self.name, self._program(args, kwargs), self.reasons)
 
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         leaves, form = flatten((args, kwargs))
@@ -134,7 +151,7 @@ class Compiled:
                     raise CaptureError(
                         self.name,
                         expected=f"at most {BUDGET} kinds of calls",
-                        got="another one",
+                        got=self._reason(key, leaves),
                         hint="pass values that change as tensors",
                     )
                 captured = self._captured(of, leaves, form)
@@ -149,6 +166,9 @@ class Compiled:
                 warnings.warn(f"{self.name} runs eagerly: {e}", CaptureWarning, stacklevel=3)
                 return None
             self.captures += 1
+            self.reasons.append(self._reason(key, leaves))
+            self.latest = key, program
+            self.quick.clear()
             if sized:
                 found = Instances(symbolic)
                 self.symbolic.setdefault(of, []).append(found)
@@ -157,15 +177,24 @@ class Compiled:
                 self.programs.setdefault(key, []).append(program)
             return program
 
+    def _reason(self, key: Any, leaves: list[Any]) -> str:
+        """Why the programs there are do not do for a call."""
+        if self.latest is None:
+            return "the first call"
+        old, program = self.latest
+        symbols = program.captured.symbols
+        failed = symbols.failure(leaves, symbols.live()) if symbols is not None else None
+        return why(old, key) or (f"no longer {failed}" if failed else "other state")
+
     def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
         """A capture with what the policy leaves open; closed, where the code can't take that."""
         marks = self.policy.marks(of, leaves)
         try:
-            return capture(self.function, leaves, form, marks=marks)
+            return capture(self.function, leaves, form, operators.call, marks)
         except Exception:
             if not marks.opens(leaves):
                 raise
-        captured = capture(self.function, leaves, form, marks=Marks(numbers=False))
+        captured = capture(self.function, leaves, form, operators.call, Marks(numbers=False))
         self.policy.closed.add(of)
         return captured
 
@@ -284,3 +313,15 @@ def compile(
         return functools.partial(compile, dynamic=dynamic, fallback=fallback, fast_math=fast_math)
     name = getattr(fn_or_module, "__name__", type(fn_or_module).__name__)
     return Compiled(fn_or_module, fallback, name, dynamic)
+
+
+def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The key of a call on tensors alone, none of which wants a gradient; None for others."""
+    try:
+        key = [x.data.layout if x.note is None else _no for x in args]
+    except AttributeError:
+        return None
+    return None if _no in key else (recording.get(), *key)
+
+
+_no = object()

@@ -161,6 +161,7 @@ def test_a_loop_over_a_size_is_made_for_it_and_says_why():
     assert "n0 == 4" in text
     assert "a Python int is needed" in text
     assert "test_dynamic.py" in text
+    assert "argument 0 was f32[2, 3], now it is f32[3, 3]" in text
 
 
 def test_a_table_is_looked_up_by_the_value():
@@ -365,6 +366,7 @@ def test_a_question_is_a_guard():
 
     compiled = agree(f, *[(X, n) for n in range(40)], captures=2)
     assert any("% 10) == 0" in g for g in guards(compiled))
+    assert "no longer (argument 1 % 10) == 0" in str(compiled.explain(X, 1))
 
 
 def test_bools_shape_the_program():

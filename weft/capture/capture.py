@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, pull
+from weft.capture.guards import Guards
 from weft.capture.signature import Marks, opened
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
@@ -66,6 +67,7 @@ class Captured:
     slopes: tuple[tuple[int, Node], ...] = ()  # (input, its cotangent)
     empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
     symbols: Symbols | None = None  # sizes and numbers of the call that are left open
+    guards: Guards | None = None  # what converted code read from outside
 
 
 def capture(
@@ -91,9 +93,25 @@ def capture(
             before = {i: stands[i].data for i in firsts}
             args, kwargs = form.build(stands)
             out = run(f, *args, **kwargs) if run else f(*args, **kwargs)
-            return finish(trace, getattr(f, "__name__", "program"), out, stands, firsts, before)
+            _no_side_effects(trace)
+            name = getattr(f, "__name__", type(f).__name__)
+            return finish(trace, name, out, stands, firsts, before)
     finally:
         trace.restore()
+        trace.guards.restore()
+
+
+def _no_side_effects(trace: Trace) -> None:
+    """A program updates tensors; other things that a function changes would be changed once."""
+    for w in trace.guards.writes.values():
+        raise CaptureError(
+            "capture",
+            expected="a function that changes nothing outside but tensors",
+            got=f"an assignment to {w.said}",
+            hint="keep it in a tensor and assign() to that, or do it outside",
+        )
+    for reason in trace.guards.unguarded:
+        raise CaptureError("capture", expected="code that can be read", got=reason)
 
 
 def finish(
@@ -152,6 +170,7 @@ def finish(
         tuple((position[p], g) for p, g in slopes),
         tuple(c for c in trace.cells.values() if c.empty),
         trace.symbols,
+        trace.guards if len(trace.guards) else None,
     )
 
 

@@ -10,6 +10,7 @@ itself, so whoever runs it has to (`writes`), or must not run it at all (`unguar
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import sys
@@ -127,52 +128,64 @@ class Write:
     said: str
 
 
-def _first(reads: Iterable[Read]) -> str | None:
-    return next(filter(None, (r.failure() for r in reads)), None)
+class _Fast:
+    """All reads as one function that compares by identity, written for them.
+
+    Equal values that are other objects by now make it say no; then `renewed` looks closer.
+    """
+
+    def __init__(self, reads: Iterable[Read]) -> None:
+        self.names: dict[str, Any] = {}
+        tests = [self._test(r) for r in reads]
+        lines = [f"def holds({', '.join(f'{n}={n}' for n in self.names)}):"]
+        lines += ["    try:", f"        return ({' and '.join(tests) or 'True'})"]
+        lines += ["    except (LookupError, ValueError, AttributeError):", "        return False"]
+        space = dict(self.names)
+        exec("\n".join(lines), space)
+        self.holds: Callable[[], bool] = space["holds"]
+
+    def _name(self, x: Any) -> str:
+        name = f"v{len(self.names)}"
+        self.names[name] = x
+        return name
+
+    def _test(self, r: Read) -> str:
+        owner = self._name(r.owner)
+        if r.get is _entry:
+            key = repr(r.key) if type(r.key) is str else self._name(r.key)
+            if r.expected is MISSING:
+                return f"{key} not in {owner}"
+            return f"{owner}[{key}] is {self._name(r.expected)}"
+        if r.get is _contents and r.expected is not MISSING:
+            return f"{owner}.cell_contents is {self._name(r.expected)}"
+        if r.get is _element and r.expected is not MISSING:
+            return f"{owner}[{r.key}] is {self._name(r.expected)}"
+        if r.get is getattr and r.key.isidentifier():
+            return f"{owner}.{r.key} is {self._name(r.expected)}"
+        if r.get is _content:
+            return self._content(r, owner)
+        return f"{self._name(r)}.failure() is None"
+
+    def _content(self, r: Read, owner: str) -> str:
+        found = r.expected.elements
+        if not found:
+            return f"not {owner}"
+        if r.expected.kind is list and len(found) <= _SPELLED:
+            each = [f"{owner}[{i}] is {self._name(x)}" for i, x in enumerate(found)]
+            return " and ".join([f"len({owner}) == {len(found)}", *each])
+        return f"{self._name(_Whole(r))}.holds()"
 
 
-class _Part:
-    """Reads compared together. `holds` may say no of values that are equal all the same."""
-
-    __slots__ = ("reads",)
-
-    def __init__(self, reads: list[Read]) -> None:
-        self.reads = reads
-
-    def holds(self) -> bool:
-        raise NotImplementedError
+#: elements of a list that are compared one by one
+_SPELLED = 16
 
 
-class _Group(_Part):
-    """Reads of one dict."""
-
-    __slots__ = ("absent", "get", "keys", "wanted")
-
-    def __init__(self, reads: list[Read]) -> None:
-        super().__init__(reads)
-        there = [r for r in reads if r.expected is not MISSING]
-        owner = reads[0].owner
-        self.get = owner.__getitem__
-        self.keys, self.wanted = [r.key for r in there], [r.expected for r in there]
-        gone = frozenset(r.key for r in reads if r.expected is MISSING)
-        self.absent = functools.partial(gone.isdisjoint, owner) if gone else None
-
-    def holds(self) -> bool:
-        try:
-            found = all(map(is_, map(self.get, self.keys), self.wanted))
-        except LookupError:
-            return False
-        return found and (self.absent is None or self.absent())
-
-
-class _Whole(_Part):
+class _Whole:
     """All of a container."""
 
     __slots__ = ("count", "owner", "values", "wanted")
 
-    def __init__(self, reads: list[Read]) -> None:
-        super().__init__(reads)
-        (read,) = reads
+    def __init__(self, read: Read) -> None:
         self.owner, self.wanted = read.owner, read.expected.elements
         self.count = len(self.owner)
         self.values = self.owner.values if isinstance(self.owner, dict) else None
@@ -186,15 +199,6 @@ class _Whole(_Part):
         return all(map(is_, chain(owner, self.values()), self.wanted))
 
 
-class _Alone(_Part):
-    """One read of any kind."""
-
-    __slots__ = ()
-
-    def holds(self) -> bool:
-        return self.reads[0].failure() is None
-
-
 class Guards:
     """Reads and writes of places outside, in one trace."""
 
@@ -204,8 +208,7 @@ class Guards:
         self.writes: dict[tuple[int, Any], Write] = {}
         self.unguarded: list[str] = []  # why another run might differ although check() passes
         self.paused = 0
-        self._parts: list[_Part] | None = None
-        self._empty: list[Any] = []  # containers that had nothing in them
+        self._fast: _Fast | None = None
         self._spaces: dict[type, Any] = {}
 
     # noting
@@ -264,7 +267,7 @@ class Guards:
         if place in self.writes or place in self.reads:
             return  # what it held at the start is noted, or it is the trace's own
         self.reads[place] = Read(get, owner, key, value, said)
-        self._parts = None
+        self._fast = None
 
     def make(self, x: Any) -> Any:
         """Note that an object is the trace's own."""
@@ -291,34 +294,25 @@ class Guards:
 
     def check(self) -> str | None:
         """None, or the first place that is not what it was."""
-        if self._parts is None:
-            self._arrange()
-        if any(self._empty):
-            said = _first(self.reads.values())
+        fast = self._fast
+        if fast is None:
+            fast = self._fast = _Fast(self.reads.values())
+        if fast.holds():
+            return None
+        for read in self.reads.values():
+            said = read.failure()
             if said is not None:
                 return said
-        for part in self._parts:  # type: ignore[union-attr]
-            if not part.holds():
-                said = _first(part.reads)
-                if said is not None:
-                    return said
+        self._renew()
         return None
 
-    def _arrange(self) -> None:
-        """Put the reads so that most are compared many at a time."""
-        by_owner: dict[int, list[Read]] = {}
-        parts: list[_Part] = []
-        self._empty = []
-        for read in self.reads.values():
-            if read.get is _entry and _hashable(read.key):
-                by_owner.setdefault(id(read.owner), []).append(read)
-            elif type(read.expected) is not Content:
-                parts.append(_Alone([read]))
-            elif read.expected.elements:
-                parts.append(_Whole([read]))
-            else:
-                self._empty.append(read.owner)
-        self._parts = [*map(_Group, by_owner.values()), *parts]
+    def _renew(self) -> None:
+        """Equal values are other objects now: compare with those from here on."""
+        for place, read in self.reads.items():
+            now = read.get(read.owner, read.key)
+            if now is not read.expected and not isinstance(now, Content):
+                self.reads[place] = dataclasses.replace(read, expected=now)
+        self._fast = None
 
     def __len__(self) -> int:
         return len(self.reads)

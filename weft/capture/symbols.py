@@ -229,13 +229,19 @@ class Symbols:
         if (f, refs) not in self._facts:
             self._must_be_open()
             self._facts[f, refs] = truth
-            said = _SIGNS.get(f, f.__name__)
-            parts = [self.text(r) for r in refs]
-            text = f" {said} ".join(parts) if len(parts) == 2 else f"{said}({parts[0]})"
             asked = Step(f, refs, truth, all(self._sized(x) for x in xs))
-            text = text if truth else f"not {text}"
-            self.guards.append(Guard(text, "", user_location(), asked=asked))
+            self.guards.append(Guard(self._question(asked), "", user_location(), asked=asked))
         return truth
+
+    def _question(self, asked: Step) -> str:
+        f: Any = asked.f
+        parts = [self.text(r) for r in asked.xs]
+        if not asked.hint and f in _OPPOSITE:
+            f = _OPPOSITE[f]
+            return f" {_SIGNS[f]} ".join(parts)
+        said = _SIGNS.get(f, f.__name__)
+        text = f" {said} ".join(parts) if len(parts) == 2 else f"{said}({parts[0]})"
+        return text if asked.hint else f"not {text}"
 
     def _must_be_open(self) -> None:
         if not self.is_open:
@@ -436,6 +442,10 @@ def example(dim: Dim, number: int) -> int:
 
 def _bounds(dim: Dim) -> str:
     return f"{dim.min} to {'any' if dim.max is None else dim.max}"
+
+
+#: of the order it would not be true: NaN is neither
+_OPPOSITE: dict[Any, Any] = {operator.eq: operator.ne, operator.ne: operator.eq}
 
 
 def _value(x: Any) -> Any:

@@ -95,7 +95,7 @@ def end_function(spec: ContractSpec, ending: Ending) -> Text:
 
 
 def foresee_function(spec: ContractSpec, ending: Ending) -> Text:
-    """foresee(frame, slice, skips, tile, row, col, height): bring near what the epilogue of a tile
+    """foresee(frame, slice, skips, row, col, height): bring near what the epilogue of a tile
     reads and writes, while the tile is computed.
     """
     pointers = {"frame": "ptr", "slice": "ptr", "skips": "ptr"}

@@ -237,9 +237,7 @@ class Task:
         if self.spec.ending:
             with t.when(self.last):
                 across, along = (j, i) if self.spec.turned else (i, j)
-                ahead = t.add(along.now, along.step)
-                ahead = t.select(t.lt(ahead, self.height if self.spec.turned else self.width), ahead, along.now)
-                tile = (self.skips, across.now, ahead, across.step)
+                tile = (self.skips, across.now, along.now, across.step)
                 call(t, "void", "foresee", f.address, arg("slice", "ptr"), *tile)
         start = t.select(self.resumed, c, Value("ptr", "@zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))

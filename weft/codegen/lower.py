@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.codegen import (
     at,
+    attention,
     concat,
     contract,
     gather,
@@ -24,6 +25,7 @@ from weft.codegen import (
 )
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
+from weft.schedule.attention import Attention
 from weft.schedule.concat import Concat
 from weft.schedule.contract_spec import ContractSpec
 from weft.schedule.gather import GatherElements, GatherRows
@@ -44,6 +46,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     MapSpec: map.lower,
     TransposeSpec: transpose.lower,
     AtSpec: at.lower,
+    Attention: attention.lower,
     RowSpec: rows.lower,
     ReduceSpec: reduce.lower,
     ContractSpec: contract.lower,

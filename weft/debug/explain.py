@@ -6,6 +6,7 @@ Read off the plan itself, so it says what runs, not what was meant.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from weft.capture.capture import Captured
 from weft.ir import Node
@@ -17,8 +18,9 @@ from weft.schedule.program import ARENA, ProgramPlan, Step
 class Explanation:
     """A report; printing it gives the text. `kernels`, `arena` and `saved` give the figures."""
 
-    def __init__(self, name: str, executable: Executable) -> None:
+    def __init__(self, name: str, executable: Executable, reasons: Sequence[str] = ()) -> None:
         self.name, self.executable = name, executable
+        self.reasons = tuple(reasons)  # of every capture so far
         self.forward = _planned(executable.forward)
         self.gradient = None if executable.gradient is None else _planned(executable.gradient)
 
@@ -60,6 +62,7 @@ class Explanation:
         ]
         if c.inputs.numbers:
             lines.append(f"  numbers   {len(c.inputs.numbers)} read at every call")
+        lines += [f"  capture   {i}: {said}" for i, said in enumerate(self.reasons, 1)]
         if c.symbols is not None:
             lines += c.symbols.described()
         if c.inputs.random:
@@ -79,6 +82,9 @@ class Explanation:
         return "\n".join(lines)
 
     def _step(self, i: int, s: Step, count: int) -> str:
+        if s.jump is not None:
+            when = ("always", "if true", "if false")[s.jump.when]
+            return f"  {i:>4}  jump      {when}  ->  {s.jump.target}"
         family = type(s.launch.phases[0].spec).__name__.removesuffix("Spec").lower()
         ops = " ".join(n.op.name for n in s.nodes) or "copy"
         made = s.operands[-len(s.launch.outs) :]

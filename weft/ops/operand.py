@@ -78,16 +78,15 @@ def _fits(dtype: DType) -> Callable[[int], bool]:
 
 
 def _fitting(dtype: DType) -> Callable[[int], bool]:
-    if dtype.is_float:
-        return lambda n: _is_finite(n)
-    info = _INTEGERS[dtype.name]
-    least, most = int(info.min), int(info.max)
-    return lambda n: least <= n <= most
+    def fits(n: int) -> bool:
+        if dtype.is_float:
+            return abs(n) < _FAR
+        info = _INTEGERS[dtype.name]
+        return int(info.min) <= n <= int(info.max)
+
+    fits.__name__ = f"{dtype.name} holds "
+    return fits
 
 
-def _is_finite(n: int) -> bool:
-    try:
-        float(n)
-    except OverflowError:
-        return False
-    return True
+#: integers from here on round to no float64
+_FAR = 2**1024 - 2**970

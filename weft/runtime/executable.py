@@ -47,12 +47,31 @@ class Executable:
         self.returned = _reader(captured, [o.value for o in captured.outputs])
         outs = captured.outputs
         self.single = captured.form.kind is None and outs[0].result == 0 and not captured.writes
+        leaves = all(c.kind is None for c in captured.form.children)
+        self.flat = captured.form.kind if captured.form.kind in (tuple, list) and leaves else None
+        self.state = tuple(self.owners)
+        self.guards = captured.guards
+        #: whether a call needs no more than the arguments' layouts to be right
+        self.direct = (
+            self.plain
+            and self.holds is None
+            and self.scalars is None
+            and self.returned is None
+            and not (inputs.numbers or inputs.random or captured.empty)
+            and all(w.argument is None for w in captured.writes)
+            and all(w.cell is None or w.cell.argument is None for w in captured.writes)
+            and self.arguments == tuple(range(len(self.arguments)))
+        )
 
     def fits(self, leaves: list[Any]) -> bool:
         """Whether gradients are where they were when the call was captured."""
         if self.holds is not None and not self.holds(leaves):
             return False
         return fits(self.captured, leaves)
+
+    def guarded(self) -> bool:
+        """Whether what the function read from outside is what it was."""
+        return self.guards is None or self.guards.check() is None
 
     def __call__(
         self, leaves: list[Any], run: Callable[[list[Any]], tuple[Any, ...]] | None = None
@@ -80,7 +99,15 @@ class Executable:
             return outs[0]
         return self._finish(leaves, outs)
 
-    def _finish(self, leaves: list[Any], outs: tuple[Any, ...]) -> Any:
+    def call(self, args: tuple[Any, ...]) -> Any:
+        """A `direct` program on tensors."""
+        xs = args[: len(self.arguments)] + self.state
+        outs = self.forward.run(xs)
+        if self.gradient is not None and recording.get():
+            self._note(list(xs), outs)
+        return outs[0] if self.single else self._finish(args, outs)
+
+    def _finish(self, leaves: Sequence[Any], outs: tuple[Any, ...]) -> Any:
         """Put new values where they belong and results into their structure."""
         captured = self.captured
         for w in captured.writes:
@@ -101,7 +128,7 @@ class Executable:
         if self.returned is not None:
             numbers = iter(self.returned(leaves))
             found = [next(numbers) if isinstance(x, Number) else x for x in found]
-        return captured.form.build(found)
+        return captured.form.build(found) if self.flat is None else self.flat(found)
 
     # gradients through the call
 
@@ -147,7 +174,11 @@ class Executable:
 
 
 def fits(captured: Captured, leaves: list[Any]) -> bool:
-    """Whether gradients are where they were when the call was captured."""
+    """Whether gradients are where they were when the call was captured, and what the function read
+    from outside is what it was.
+    """
+    if captured.guards is not None and captured.guards.check() is not None:
+        return False
     for cell in captured.inputs.cells:
         if cell.is_grad and _grad(cell, leaves) is None:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -33,8 +33,10 @@ class Native:
         self.latest: Plan | None = None
         self.last: ProgramPlan | None = None
 
-    def run(self, xs: list[Any]) -> tuple[Any, ...]:
+    def run(self, xs: Sequence[Any]) -> tuple[Any, ...]:
         """The results on these inputs: tensors, and Python numbers where it takes those."""
+        if not self.function.results:
+            return ()
         if self.latest is not None:
             try:
                 outs = installed.launch(self.latest, *xs)
@@ -45,8 +47,6 @@ class Native:
         plan = self.plans.get(key)
         if plan is None:
             plan = self.prepare(key)
-        if not self.function.results:
-            return ()
         self.latest = plan
         outs = installed.launch(plan, *xs)
         return outs if outs.__class__ is tuple else (outs,)

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.buffer import Layout
-from weft.schedule.collapse import broadcast_strides, collapse
+from weft.schedule.collapse import Nest, broadcast_strides, collapse
 from weft.schedule.contract_spec import SQUARE, ContractSpec
 from weft.schedule.launch import Launch, Machine, Phase
 from weft.schedule.reduce_spec import LANES
-from weft.types import DType, TensorType
+from weft.types import DType, TensorType, broadcast_shapes
 from weft.types.dtype import bool_
 from weft.types.record import dataclass
 
@@ -121,10 +121,12 @@ def _fusible(types: Sequence[Any], attrs: dict[str, Any]) -> bool:
 
 
 def plan_attention(
-    layouts: Sequence[Layout], attrs: dict[str, Any], out: TensorType, machine: Machine
+    name: str, layouts: Sequence[Layout], attrs: dict[str, Any], machine: Machine
 ) -> Launch:
     """The launch of a call that is fusible."""
     q, k, v, *mask = layouts
+    batch = broadcast_shapes(*(x.type.shape[:-2] for x in (q, k, v)), place=name)
+    out = TensorType((*batch, q.type.shape[-2], v.type.shape[-1]), q.type.dtype)
     outs = (Layout.dense(out),)
     if not out.size:
         return Launch(outs)
@@ -132,7 +134,7 @@ def plan_attention(
     kind = "" if not mask else "bool" if mask[0].type.dtype is bool_ else "add"
     spec = Attention(dtype, machine.vector, bool(attrs["causal"]), kind)
     (rows, depth), (keys, width) = _ends(q), _ends(v)
-    nest = _batch(out.shape[:-2], layouts)
+    nest = _batch(batch, layouts)
     matrices = math.prod(nest.sizes)
     values = dict.fromkeys(WORDS, 0) | {"rows": rows, "keys": keys, "depth": depth, "width": width}
     values["scale"] = struct.unpack("<q", struct.pack("<d", attrs["scale"]))[0]
@@ -153,11 +155,9 @@ def _ends(x: Layout) -> tuple[int, int]:
     return a, b  # type: ignore[return-value]
 
 
-def _batch(shape: Sequence[Any], layouts: Sequence[Layout]) -> Any:
-    """The loops over matrices, in the operands and in the result, which is dense."""
-    strides = [broadcast_strides(x, len(shape) + 2)[:-2] for x in layouts]
-    one = [math.prod(shape[i + 1 :]) for i in range(len(shape))]  # in matrices
-    return collapse(shape, [*strides, one])
+def _batch(shape: Sequence[Any], layouts: Sequence[Layout]) -> Nest:
+    """The loops over matrices of the operands; those of the result follow each other."""
+    return collapse(shape, [broadcast_strides(x, len(shape) + 2)[:-2] for x in layouts])
 
 
 def up(n: int, to: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.ops.contraction import Contraction
-from weft.schedule.contract_blocks import Blocks, choose
+from weft.schedule.contract_blocks import Blocks, choose, up
 from weft.schedule.contract_classes import Part, View, classes
 from weft.schedule.contract_labels import (
     Group,
@@ -145,8 +145,13 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
     if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec
     l = _common("any", (_packing(p.rows, p.depth, p.l, "l") for p in ps))
-    if ps[0].l.windowed and accumulator(dtype) is dtype:
-        l, spec = "table", replace(spec, tile=RUNS[vector] if tile is square else tile)
+    if ps[0].l.windowed and accumulator(dtype) is dtype and r != "turn":  # which packs in turn
+        l = "table"
+        if tile is square and r != "place":
+            tile, lanes = RUNS[vector], spec.lanes
+            if all(up(p.cols.size, lanes) == up(p.cols.size, spec.panel) for p in ps):
+                tile = replace(tile, widths=tile.widths[:1])  # no narrow tile: less to compile
+            spec = replace(spec, tile=tile)
     return replace(spec, l=l, slab_l=_common("any", (p.l.copying for p in ps)))
 
 

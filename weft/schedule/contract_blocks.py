@@ -164,7 +164,9 @@ class _Estimate:
         self.p, self.spec, self.threads, self.cols, self.depth = p, spec, threads, cols, depth
         self.batch, self.k = p.batch.size, max(p.steps, 1)
         self.depth_blocks = -(-self.k // depth)
-        self.vectors, self.panels = cols.pieces(spec.lanes), cols.pieces(spec.panel)
+        narrow = spec.tile.widths[-1]  # vectors of the last tile, at least
+        self.vectors = cols.pieces(spec.lanes * narrow) * narrow
+        self.panels = cols.pieces(spec.panel)
         self.cols_blocks = cols.blocks
         each = {"place": READ, "near": PACK_NEAR, "rows": PACK_NEAR}.get(spec.r, PACK_APART)
         if p.r.windowed:

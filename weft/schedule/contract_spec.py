@@ -147,7 +147,7 @@ WIDE = {
     32: Tile(32, (4, 2, 1), (3, 1)),
     16: Tile(16, (2, 1), (1,)),
 }
-#: For rows in runs that a tile may not cross: those of images, often 7 times a power of two.
+#: For rows in runs that a tile may not cross, those of images, often 7 times a power of two.
 RUNS = SQUARE | {64: Tile(64, (14, 7, 2, 1), (2, 1))}
 #: For few rows, where columns of r are dense along the sum.
 TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}

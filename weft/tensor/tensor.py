@@ -292,11 +292,13 @@ class Tensor(Value):
     def __contains__(self, x: Any) -> bool:
         return bool(statistics.any(elementwise.equal(self, x)))
 
-    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return self // other, self % other
+    def __divmod__(self, other: Any) -> Any:
+        whole = Tensor.__floordiv__(self, other)
+        return whole if whole is NotImplemented else (whole, self % other)
 
-    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return other // self, other % self
+    def __rdivmod__(self, other: Any) -> Any:
+        whole = Tensor.__rfloordiv__(self, other)
+        return whole if whole is NotImplemented else (whole, other % self)
 
     def __round__(self, digits: Any = None) -> Tensor:
         return elementwise.round(self) if digits is None else elementwise.rounded(self, digits)

@@ -1,0 +1,21 @@
+"""Every construct, every path: plain Python, converted, captured, native; values and gradients."""
+
+import pytest
+from control_lab import agree, bits, compiled, ran
+
+import weft as wf
+from control_programs import CASES
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_same_bits_in_every_way_to_run(case):
+    for args in case.arguments:
+        agree(case.function, *args, gradient=case.gradient)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_one_program_serves_every_path(case):
+    program = compiled(case.function, *case.arguments[0])
+    for args in case.arguments:
+        if all(isinstance(a, wf.Tensor) for a in args):
+            assert bits(ran(program, *args)) == bits(case.function(*args))

@@ -1,0 +1,395 @@
+"""Functions whose path depends on tensors: one per construct, with arguments that take every path.
+
+The table in docs/control_flow.md is made of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import weft as wf
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[tuple[Any, ...], ...]
+    gradient: bool = True
+
+
+CASES: list[Case] = []
+X, Y = wf.tensor([1.0, -2.0, 3.0]), wf.tensor([0.5, 2.0, -1.0])
+
+
+def case(name: str, *arguments: tuple[Any, ...], gradient: bool = True) -> Callable[..., Any]:
+    def add(f: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.append(Case(name, f, arguments, gradient))
+        return f
+
+    return add
+
+
+BOTH = ((X, Y), (-X, Y), (X, -Y), (X * 100, Y))
+
+
+@case("if, else", *BOTH)
+def if_else(x, y):
+    if x.sum() > 0:
+        z = x * y
+    else:
+        z = x - y
+    return z + x
+
+
+@case("if without else", *BOTH)
+def if_alone(x, y):
+    if x.sum() > 0:
+        x = x * y
+    return x + y
+
+
+@case("elif", *BOTH)
+def elif_(x, y):
+    if x.sum() > 50:
+        z = x
+    elif x.sum() > 0:
+        z = x * y
+    elif y.sum() > 0:
+        z = y
+    else:
+        z = x - y
+    return z * z
+
+
+@case("return in a branch", *BOTH)
+def early_return(x, y):
+    if x.sum() > 100:
+        return x * y * y
+    elif y.max() > 1:
+        w = x.exp()
+        return w * x
+    return x - y
+
+
+@case("ternary", *BOTH)
+def ternary(x, y):
+    return x * y if x.sum() > 5 else (y * y if y[0] > 0 else x - y)
+
+
+@case("and, or, not", *BOTH)
+def logic(x, y):
+    a = (x.sum() > 0 and y.sum() > 0) or not x[0] == 1
+    return x * 2 if a else y * 1
+
+
+@case("chained comparison", *BOTH)
+def chained(x, y):
+    return x * y if 0 < x[0] < 5 <= x[2] + 4 else x + y
+
+
+@case("while", (X, Y), (X * 100, Y))
+def while_(x, y):
+    n = 0
+    while (x * x).sum() < 1000:
+        x = x * 1.5 + y
+        n += 1
+    return x, n
+
+
+@case("while, never run", (X, Y), (X, Y * 1e6))
+def while_none(x, y):
+    while y.sum() > 100:
+        y = y * 0.5
+    return y * x
+
+
+@case("while with the start used inside", (X, Y))
+def while_power(x, y):
+    z = x
+    while z.sum() < 50:
+        z = z * x * x
+    return z
+
+
+@case("while True with break", (X, Y), (X * 40, Y))
+def while_true(x, y):
+    while True:
+        x = x + y.abs() + 1
+        if x.min() > 5:
+            break
+    return x * y
+
+
+@case("break, continue", (X, Y), (-X, Y))
+def break_continue(x, y):
+    z = x
+    k = 0
+    while k < 9:
+        k += 1
+        if z.abs().max() > 30:
+            break
+        if z[1] < -10:
+            z = z * 0.5
+            continue
+        z = z * x + z
+        y = y * 1.1
+    return z + y
+
+
+@case("while, else", (X, Y), (X * 0.01, Y))
+def while_else(x, y):
+    n = 0
+    while n < 5:
+        n += 1
+        x = x * 1.5
+        if x.max() > 10:
+            break
+    else:
+        x = x - y
+    return x
+
+
+@case("return in a loop", (X, Y), (X * 0.01, Y))
+def return_in_loop(x, y):
+    i = 0
+    while True:
+        x = x * 1.25
+        i += 1
+        if x.max() > 50:
+            return x * y
+        if i > 7:
+            return x - y
+
+
+@case("for over range, with break", (X, Y), (X, -Y))
+def for_break(x, y):
+    for i in range(30):
+        x = x + y * i
+        if x.sum() > 20:
+            break
+    else:
+        x = x * 0
+    return x
+
+
+@case("for over a range of a tensor", (X, wf.tensor(4)), (X, wf.tensor(0)))
+def for_tensor(x, n):
+    t = x * 0
+    for i in range(n):
+        if i == 2:
+            continue
+        t = t + x * i
+    return t
+
+
+@case("for down a range of tensors", (X, wf.tensor(1)), (X, wf.tensor(9)))
+def for_down(x, n):
+    t = x * 0
+    for i in range(6, n, -2):
+        t = t * 0.5 + x * i
+    return t
+
+
+@case("for over tensors", (X, Y))
+def for_rows(x, y):
+    s = x * 0
+    for a in x:
+        for b in y:
+            if a * b > 1:
+                s = s + a * b
+                continue
+            if a < -1:
+                break
+            s = s - b
+    return s
+
+
+@case("zip, enumerate, reversed", (X, Y), (-X, Y))
+def for_zip(x, y):
+    s = x * 0
+    for i, (a, b) in enumerate(zip(x, reversed([y, x, y * 2]), strict=True)):
+        if a > 0:
+            s = s + b * i
+        else:
+            s = s - a
+    return s
+
+
+@case("nested loops with return", (X, Y), (-X, -Y))
+def nested_return(x, y):
+    for i in range(5):
+        for j in range(3):
+            x = x + y + i
+            if x[0] > 4:
+                return x * j
+    return y * 1
+
+
+@case("assignment in place", (X, Y), (X, -Y))
+def in_place(x, y):
+    z = x * 1
+    w = z
+    if y.sum() > 0:
+        z += y
+        z[0] = 7.0
+    else:
+        z *= 2
+    return z + w
+
+
+@case("assignment in place in a loop", (X, Y))
+def in_place_loop(x, y):
+    z = x * 1
+    w = z
+    while z.sum() < 100:
+        z += y + 3
+    return z + w
+
+
+@case("lists and dicts", (X, Y), (-X, -Y))
+def containers(x, y):
+    out = [x, y]
+    d = {"a": x}
+    if x.sum() > 0:
+        out[0] = out[0] * 2
+    if y[0] > 0:
+        d["a"] = y
+    else:
+        d["a"] = d["a"] * 3
+    return out[0] + d["a"]
+
+
+@case("list.append on both paths", (X, Y), (-X, -Y))
+def appended(x, y):
+    out = [x]
+    if x.sum() > 0:
+        out.append(x * y)
+    else:
+        out.append(x - y)
+    return wf.stack(out)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@case("named tuples and dataclasses", (X, Y), (-X, Y))
+def structures(x, y):
+    p = Pair(x, y)
+    if x.sum() > 0:
+        p = Pair(p.second, p.first * 2)
+    return p.first - p.second
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+    def grow(self):
+        self.value = self.value * 2
+
+
+@case("attributes of objects made inside", (X, Y), (-X, Y))
+def attributes(x, y):
+    box = Box(x)
+    if x.sum() > 0:
+        box.grow()
+        box.value = box.value + y
+    return box.value
+
+
+@case("names defined on one path", (X, Y), (-X, Y))
+def one_path(x, y):
+    if x.sum() > 0:
+        t = x * 2
+        z = t + 1
+    else:
+        z = y * 1
+    return z
+
+
+@case("functions, closures, nonlocal, lambdas", (X, Y), (-X, Y))
+def closures(x, y):
+    total = x * 0
+
+    def add(v):
+        nonlocal total
+        if v.sum() > 0:
+            total = total + v
+        return total
+
+    add(x)
+    add(y)
+    f = lambda v: v * 2 if v.sum() > 0 else v - 1
+    return f(total) + f(x)
+
+
+@case("comprehensions", (X, Y), (-X, Y))
+def comprehensions(x, y):
+    rows = [a * 2 if a > 0 else a - 1 for a in x]
+    return wf.stack(rows) * y
+
+
+@case("star arguments and defaults", (X, Y), (-X, Y))
+def stars(x, y):
+    def f(a, *rest, k=2.0, **more):
+        if a.sum() > 0:
+            return a * k + rest[0]
+        return more["z"] - a
+
+    return f(*[x, y], **{"z": y})
+
+
+@case("numbers that branches choose", (X, Y), (-X, Y))
+def numbers(x, y):
+    k = 1
+    if x.sum() > 0:
+        k = 3
+    return x * k + y
+
+
+@case("flags that loops set", (X, Y))
+def flags(x, y):
+    done = False
+    n = 0
+    while not done:
+        x = x * 1.5
+        n = n + 1
+        done = x.max() > 20 or n > 6
+    return x
+
+
+@case("cond", (X, Y), (-X, Y))
+def by_hand_cond(x, y):
+    return wf.cond(x.sum() > 0, lambda a, b: a * b, lambda a, b: a - b, x, y)
+
+
+@case("switch", (X, wf.tensor(0)), (X, wf.tensor(1)), (X, wf.tensor(7)))
+def by_hand_switch(x, i):
+    return wf.switch(i, [lambda a: a * 2, lambda a: a.exp(), lambda a: a - 1], x)
+
+
+@case("while_loop", (X, Y))
+def by_hand_while(x, y):
+    grown = wf.while_loop(
+        lambda s: s[0].sum() < 100, lambda s: (s[0] * 1.5 + s[1], s[1] * 1.1), (x, y.abs())
+    )
+    return grown[0] - grown[1]
+
+
+@case("fori_loop", (X, wf.tensor(5)), (X, 3))
+def by_hand_fori(x, n):
+    return wf.fori_loop(0, n, lambda i, s: s * 1.5 + i, x)
+
+
+@case("scan", (X, wf.tensor([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])))
+def by_hand_scan(x, rows):
+    def step(s, row):
+        s = s * row if row.sum() > 3 else s - row
+        return s, s.sum()
+
+    return wf.scan(step, x, rows)
