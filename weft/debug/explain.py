@@ -12,7 +12,7 @@ from weft.capture.capture import Captured
 from weft.ir import Node
 from weft.runtime.executable import Executable
 from weft.runtime.native_program import Native
-from weft.schedule.program import ARENA, ProgramPlan, Step
+from weft.schedule.steps import ARENA, ProgramPlan, Step
 
 
 class Explanation:
@@ -73,10 +73,9 @@ class Explanation:
 
     def _plan(self, title: str, plan: ProgramPlan) -> str:
         specs = {p.spec.key() for s in plan.steps for p in s.launch.phases}
-        lines = [
-            f"{title}: {len(plan.steps)} kernel launches of {len(specs)} kernels, "
-            f"{plan.arena:,} bytes of intermediate values at most, {plan.threads} threads"
-        ]
+        launches = f"{len(plan.steps)} kernel launches of {len(specs)} kernels"
+        memory = f"{plan.arena:,} bytes of intermediate values at most"
+        lines = [f"{title}: {launches}, {memory}, {plan.threads} threads"]
         counts = plan.together or (1,) * len(plan.steps)
         lines += [self._step(i, s, counts[i]) for i, s in enumerate(plan.steps)]
         return "\n".join(lines)
@@ -95,7 +94,7 @@ class Explanation:
         where = _line(s.nodes[-1]) if s.nodes else ""
         threads = "all threads" if s.launch.heavy else "one thread"
         if count != 1:
-            threads = f"at the same time as the next {count - 1}" if count else "with the one before"
+            threads = f"at the same time as the next {count - 1}" if count else "with those before"
         return f"  {i:>4}  {family:<9} {ops}  ->  {placed}  ({threads})  {where}".rstrip()
 
 

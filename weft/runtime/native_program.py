@@ -13,8 +13,9 @@ from weft.runtime.engine import LayoutChange
 from weft.runtime.plan import Plan
 from weft.runtime.program import make_program
 from weft.schedule.launch import Machine
-from weft.schedule.program import ProgramPlan, plan_program
+from weft.schedule.program import plan_program
 from weft.schedule.single import weak_dtype
+from weft.schedule.steps import ProgramPlan
 from weft.types import TensorType, result_dtype
 
 #: plans kept per program; layouts that change every call must not fill the memory

@@ -56,7 +56,10 @@ class PhaseWord(IntEnum):
     FUNCTION = 0  # 0: a jump
     TASKS = 1  # of a jump: to which phase
     GRAIN = 2  # of a jump: 0 always, 1 if its condition is true, 2 if it is false
-    RECIPE = 3  # of a jump: pointer to base and offset of its condition; else pointer: how to write the frame of the step that begins here, or 0
+    RECIPE = (
+        3  # pointer: how to write the frame of the step that begins here, or 0; of a jump: base
+    )
+    # and offset of its condition
 
 
 class Status(IntEnum):

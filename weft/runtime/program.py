@@ -12,7 +12,7 @@ from weft.errors import ShapeError
 from weft.ir import Node
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, PhaseWord, Plan, Word, kind_of
-from weft.schedule.program import ABSOLUTE, ProgramPlan, Spot, Step
+from weft.schedule.steps import ABSOLUTE, ProgramPlan, Spot, Step
 from weft.types import DType
 
 PHASE = len(PhaseWord)  # words of a phase

@@ -139,7 +139,9 @@ def plan_attention(
     values = dict.fromkeys(WORDS, 0) | {"rows": rows, "keys": keys, "depth": depth, "width": width}
     values["scale"] = struct.unpack("<q", struct.pack("<d", attrs["scale"]))[0]
     for name, x in zip("qkvm", layouts, strict=False):
-        values[f"{name}_row"], values[f"{name}_col"] = broadcast_strides(x, max(2, x.type.ndim))[-2:]
+        values[f"{name}_row"], values[f"{name}_col"] = broadcast_strides(x, max(2, x.type.ndim))[
+            -2:
+        ]
     work = matrices * rows * keys * (depth + width)
     heavy = work > HEAVY
     values |= blocks(spec, values, matrices, machine.threads if heavy else 1)
@@ -164,9 +166,7 @@ def up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
-def blocks(
-    spec: Attention, values: dict[str, int], matrices: int, threads: int
-) -> dict[str, int]:
+def blocks(spec: Attention, values: dict[str, int], matrices: int, threads: int) -> dict[str, int]:
     """How rows are cut into blocks and tasks."""
     products, rows = spec.products, values["rows"]
     height = products.tile.heights[0]

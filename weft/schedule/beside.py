@@ -67,7 +67,5 @@ def _small(step: Any) -> bool:
 def _joins(others: Sequence[Any], step: Any) -> bool:
     if not _small(step):
         return False
-    written = {
-        (s.base, id(s.block)) for o in others for s in o.operands[-len(o.launch.outs) :]
-    }
+    written = {(s.base, id(s.block)) for o in others for s in o.operands[-len(o.launch.outs) :]}
     return all((s.base, id(s.block)) not in written for s in step.operands)

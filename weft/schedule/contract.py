@@ -145,7 +145,7 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
     if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec
     l = _common("any", (_packing(p.rows, p.depth, p.l, "l") for p in ps))
-    if ps[0].l.windowed and accumulator(dtype) is dtype and r != "turn":  # which packs in turn
+    if ps[0].l.windowed and accumulator(dtype) is dtype and r != "turn":
         l = "table"
         if tile is square and r != "place":
             tile, lanes = RUNS[vector], spec.lanes

@@ -8,8 +8,6 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -20,93 +18,26 @@ from weft.schedule.arena import place
 from weft.schedule.beside import together
 from weft.schedule.control import plan_control
 from weft.schedule.launch import Launch, Machine
-from weft.schedule.map import MapSpec
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
-from weft.schedule.rows import RowSpec, arrange as arrange_rows
+from weft.schedule.share import share
 from weft.schedule.single import plan_single, weak_dtype
+from weft.schedule.steps import (
+    ABSOLUTE,
+    ARENA,
+    OPERANDS,
+    Block,
+    Jump,
+    ProgramPlan,
+    Spot,
+    Step,
+)
 from weft.types import DType, TensorType, result_dtype
-from weft.types.record import dataclass
-
-#: bases that a place may count from; inputs and then outputs follow
-ARENA, ABSOLUTE, OPERANDS = 0, 1, 2
-
-
-@dataclass(eq=False)
-class Block:
-    """Memory of the arena, from the step that writes it to the last that reads it."""
-
-    size: int
-    birth: int
-    death: int
-    place: int = 0
-    over: Block | None = None  # the block whose memory it takes over
-
-    @property
-    def offset(self) -> int:
-        return self.place if self.over is None else self.over.offset
-
-    @property
-    def whole(self) -> Block:
-        """The first of the blocks that lie in the same place one after the other."""
-        return self if self.over is None else self.over.whole
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Where a value lies: a layout from a base on. `base` is ABSOLUTE, an operand's, or ARENA with
-    its block.
-    """
-
-    base: int
-    offset: int  # bytes
-    layout: Layout | DType  # a bare dtype: a Python number, in memory of that dtype
-    block: Block | None = None
-
-
-@dataclass(eq=False)
-class Jump:
-    """To another step: always, or as a bool says. See `weft.schedule.control`."""
-
-    when: int
-    target: int = -1
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One launch on places in memory, or a jump (whose condition is its operand)."""
-
-    launch: Launch
-    operands: tuple[Spot, ...]  # inputs, then results
-    scratch: Block | None
-    nodes: tuple[Node, ...]
-    jump: Jump | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class ProgramPlan:
-    """Everything the engine needs to run a function."""
-
-    function: Function
-    steps: tuple[Step, ...]
-    arena: int  # bytes
-    outs: tuple[Layout, ...]
-    threads: int
-    keep: tuple[Any, ...] = field(default=())  # owners of the constants
-    stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
-    together: tuple[int, ...] = ()  # of each step: how many run with it, see `beside`
-
-    @property
-    def heavy(self) -> bool:
-        return max(self.together, default=1) > 1 or any(
-            s.launch.heavy or (s.jump is not None and s.jump.target <= i)  # may go on for long
-            for i, s in enumerate(self.steps)
-        )
 
 
 def plan_program(f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> ProgramPlan:
-    """The plan of `f` on inputs of these layouts. Results are dense, in the order of `f.results`."""
+    """The plan of `f` on inputs of these layouts. Results are dense, in order."""
     return _Planner(recompute(f), layouts, machine).plan()
 
 
@@ -330,57 +261,6 @@ class _Planner:
             scratch = Block(bytes_, len(self.steps), len(self.steps))
             self.blocks.append(scratch)
         self.steps.append(Step(launch, operands, scratch, nodes))
-
-
-def share(steps: Sequence[Step], counts: Sequence[int]) -> None:
-    """Let results take the place of operands that are read for the last time, where the kernel
-    reads an element before it writes it.
-    """
-    for i, step in enumerate(steps):
-        if counts[i] != 1:
-            continue
-        count = len(step.launch.outs)
-        dying = [s for s in step.operands[:-count] if _dies(s, i, step)]
-        for made in step.operands[-count:]:
-            if made.block is None or made.block.over is not None or made.block.birth != i:
-                continue
-            for s in dying:
-                if (
-                    s.block is not None
-                    and s.block.size == made.block.size
-                    and s.layout is made.layout
-                ):
-                    made.block.over = s.block.whole
-                    made.block.whole.death = max(made.block.whole.death, made.block.death)
-                    dying.remove(s)
-                    break
-
-
-def _dies(spot: Spot, i: int, step: Step) -> bool:
-    block = spot.block
-    return (
-        block is not None
-        and block.whole.death == i
-        and spot.offset == 0
-        and isinstance(spot.layout, Layout)
-        and spot.layout.is_dense
-        and block.size == spot.layout.type.nbytes
-        and sum(o.block is not None and o.block.whole is block.whole for o in step.operands) == 1
-        and _in_place(step.launch)
-    )
-
-
-def _in_place(launch: Launch) -> bool:
-    """Whether a kernel goes over its operands and results element by element, each read before it is
-    written.
-    """
-    if len(launch.phases) != 1:
-        return False
-    spec = launch.phases[0].spec
-    if isinstance(spec, RowSpec):
-        *early, _ = arrange_rows(spec.program)
-        return not any(level.stores for level in early)
-    return isinstance(spec, MapSpec)
 
 
 def _several(op: Op, types: tuple[Any, ...], attrs: dict[str, Any]) -> bool:

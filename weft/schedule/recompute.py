@@ -7,6 +7,7 @@ there is no need to keep both. Which values those are is read off the order the 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from weft.ir import Function, Node
@@ -70,7 +71,7 @@ def _far(n: Node, when: dict[Node, int], uses: dict[Node, list[Node]]) -> int | 
     if op.scalar is None or not isinstance(n.type, TensorType) or n.type.nbytes < LEAST:
         return None
     steps = sorted({when[u] for u in uses.get(n, ())})
-    gaps = [(b - a, b) for a, b in zip(steps, steps[1:], strict=False)]
+    gaps = [(b - a, b) for a, b in itertools.pairwise(steps)]
     wait, at = max(gaps, default=(0, 0))
     return at if wait > NEAR else None
 

@@ -450,7 +450,8 @@ def _in_place(name: str) -> None:
 
 
 for _name in (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift",
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow",
+    "and", "or", "xor", "lshift", "rshift",
 ):  # fmt: skip
     _in_place(_name)
 

@@ -30,6 +30,7 @@ _FUTURE = functools.reduce(
 
 #: by id of the code; the code is held so that its id stays its own
 _converted: dict[int, tuple[types.CodeType, types.CodeType | None, str]] = {}
+_own: dict[int, types.CodeType] = {}  # of functions inside converted ones
 _MOST = 1 << 14
 
 
@@ -45,7 +46,8 @@ def is_users(file: str) -> bool:
 
 
 def is_converted(f: Any) -> bool:
-    return OPERATORS in f.__code__.co_freevars
+    code = f.__code__
+    return OPERATORS in code.co_freevars or _own.get(id(code)) is code
 
 
 def convert(f: Any) -> Any:
@@ -116,6 +118,7 @@ def _make(code: types.CodeType) -> tuple[types.CodeType | None, str]:
     except (SyntaxError, ValueError, RecursionError) as e:
         return None, f"{place} can't be converted: {e}"
     new = _inner(_inner(whole))
+    _claim(new)
     return new.replace(co_name=code.co_name, co_qualname=code.co_qualname), ""
 
 
@@ -138,6 +141,14 @@ def _no_defaults(args: ast.arguments) -> None:
     for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
         if a is not None:
             a.annotation = None
+
+
+def _claim(code: types.CodeType) -> None:
+    """Remember functions defined inside as converted, whether they call operators or not."""
+    for c in code.co_consts:
+        if inspect.iscode(c):
+            _own[id(c)] = c
+            _claim(c)
 
 
 def _inner(code: types.CodeType) -> types.CodeType:

@@ -10,6 +10,7 @@ import functools
 import linecache
 from collections.abc import Iterator
 from types import CodeType
+from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -29,9 +30,12 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
         and _arguments(node) == code.co_varnames[: _count(code)]
     ]
     if len(found) > 1:
-        spans = [p for p in code.co_positions() if p[0] is not None and p[2] is not None]
-        end = spans[-1] if spans else None
-        found = [(n, o) for n, o in found if isinstance(n, ast.Lambda) and _span(n.body) == end]
+        places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+        found = [
+            (n, o)
+            for n, o in found
+            if isinstance(n, ast.Lambda) and all(_is_inside(p, n.body) for p in places)
+        ]
     return found[0] if len(found) == 1 else None
 
 
@@ -73,5 +77,7 @@ def _count(code: CodeType) -> int:
     return code.co_argcount + code.co_kwonlyargcount + bool(varargs) + bool(varkeywords)
 
 
-def _span(node: ast.expr) -> tuple[int, int | None, int, int | None]:
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+def _is_inside(place: Any, node: ast.expr) -> bool:
+    first, last, start, end = place
+    begins = (node.lineno, node.col_offset) <= (first, start)
+    return begins and (last, end) <= (node.end_lineno, node.end_col_offset)

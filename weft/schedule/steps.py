@@ -1,0 +1,87 @@
+"""What a planned program is: steps on places in memory."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from weft.buffer import Layout
+from weft.ir import Function, Node
+from weft.schedule.launch import Launch
+from weft.types import DType
+from weft.types.record import dataclass
+
+#: bases that a place may count from; inputs and then outputs follow
+ARENA, ABSOLUTE, OPERANDS = 0, 1, 2
+
+
+@dataclass(eq=False)
+class Block:
+    """Memory of the arena, from the step that writes it to the last that reads it."""
+
+    size: int
+    birth: int
+    death: int
+    place: int = 0
+    over: Block | None = None  # the block whose memory it takes over
+
+    @property
+    def offset(self) -> int:
+        return self.place if self.over is None else self.over.offset
+
+    @property
+    def whole(self) -> Block:
+        """The first of the blocks that lie in the same place one after the other."""
+        return self if self.over is None else self.over.whole
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a value lies: a layout from a base on. `base` is ABSOLUTE, an operand's, or ARENA with
+    its block.
+    """
+
+    base: int
+    offset: int  # bytes
+    layout: Layout | DType  # a bare dtype: a Python number, in memory of that dtype
+    block: Block | None = None
+
+
+@dataclass(eq=False)
+class Jump:
+    """To another step: always, or as a bool says. See `weft.schedule.control`."""
+
+    when: int
+    target: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One launch on places in memory, or a jump (whose condition is its operand)."""
+
+    launch: Launch
+    operands: tuple[Spot, ...]  # inputs, then results
+    scratch: Block | None
+    nodes: tuple[Node, ...]
+    jump: Jump | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramPlan:
+    """Everything the engine needs to run a function."""
+
+    function: Function
+    steps: tuple[Step, ...]
+    arena: int  # bytes
+    outs: tuple[Layout, ...]
+    threads: int
+    keep: tuple[Any, ...] = field(default=())  # owners of the constants
+    stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
+    together: tuple[int, ...] = ()  # of each step: how many run with it, see `beside`
+
+    @property
+    def heavy(self) -> bool:
+        return max(self.together, default=1) > 1 or any(
+            s.launch.heavy or (s.jump is not None and s.jump.target <= i)  # may go on for long
+            for i, s in enumerate(self.steps)
+        )
