@@ -24,11 +24,13 @@ from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
 from weft.errors import CaptureError, CaptureWarning
-from weft.ir import Function, Node
+from weft.ir import Function, Node, rewrite
 from weft.ops.define import Value, capturing, installed, placeholder
 from weft.passes.fold import fold
+from weft.passes.hoist import hoist
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
+from weft.passes.sink import sink
 from weft.passes.split import split
 from weft.passes.turn import turn
 from weft.runtime.executable import Executable, fits
@@ -42,14 +44,20 @@ INSTANCES = 256
 
 
 #: the passes, in order. Each keeps every bit
-PASSES: tuple[Callable[[Function], Function], ...] = (inline, fold, simplify, turn)
+PASSES: tuple[Callable[[Function], Function], ...] = (inline, fold, sink, simplify, turn, hoist)
 
 
 def optimise(f: Function) -> Function:
-    """The function after all passes."""
-    for rewrite in PASSES:
-        f = rewrite(f)
+    """The function after all passes, what its branches and loops do included."""
+    f = rewrite(f, _inner)
+    for apply in PASSES:
+        f = apply(f)
     return f
+
+
+def _inner(n: Node, inputs: tuple[Node, ...]) -> Node | None:
+    regions = tuple([optimise(r) for r in n.regions])
+    return Node(n.op, inputs, n.attrs, n.type, n.loc, regions) if regions else None
 
 
 def build_captured(captured: Captured) -> Executable:

@@ -508,3 +508,13 @@ def bits(xs: list[Any]) -> list[Any]:
         x if x is None else (x.dtype.name, x.shape, np.ascontiguousarray(x.numpy()).tobytes())
         for x in xs
     ]
+
+
+def functions(seed: int) -> list[Any]:
+    """The graphs that the program of a seed is planned from."""
+    run = Run(make(seed), True)
+    given = [wf.asarray(a) for i, (a, _) in enumerate(run.plan.arrays) if i not in run.held]
+    run.f.graph(*given)
+    (programs,) = run.f.programs.values()
+    natives = (programs[0].forward, programs[0].gradient)
+    return [n.function for n in natives if n is not None]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.capture.symbols import Argument, Constant, Guard, Ref, Step, Symbols
+from weft.types.size import Size, is_symbolic
 
 Reader = Callable[[Sequence[Any]], Any]
 
@@ -28,6 +29,23 @@ def checker(symbols: Symbols, guards: Sequence[Guard]) -> Reader:
         assert g.asked is not None
         code.lines.append(f"if bool({code.call(g.asked)}) is not {g.asked.hint}: return False")
     return code.function(["return True"], guarded=True)
+
+
+def is_numeric(f: Any) -> bool:
+    """Whether f makes numbers of numbers and does nothing else."""
+    return f is float or f is int or f is type or getattr(f, "__module__", None) == "math"
+
+
+def computed(f: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
+    """f(*xs) of numbers, some of them symbols, whenever their values are known."""
+    if f is type and len(xs) == 1:
+        return xs[0].__class__
+    if f is int and type(xs[0]) is Size:
+        return xs[0]
+    if not all(is_symbolic(x) or type(x) in (int, float, bool) for x in xs):
+        return f(*xs)
+    scope = next(x.scope for x in xs if is_symbolic(x))
+    return scope.compute(f, xs)
 
 
 class _Code:

@@ -214,6 +214,8 @@ class Symbols:
         elif f is operator.pow:
             whole = all(isinstance(x, int) for x in xs)
             _ = (xs[1] if whole else xs[0]) < 0  # asked: it decides the kind of result
+        if type(hint) is bool:
+            return self.ask(f, xs)
         if type(hint) not in (int, float):
             for x in xs:
                 if is_symbolic(x):

@@ -1,9 +1,9 @@
 """Running a function into a graph.
 
 While a trace is open every op called in its thread becomes a node, whatever it is called on.
-Tensors from outside that are read (parameters, buffers, an optimizer's state) become inputs of the program;
-those that are given another value become outputs too, and get their old value back when the trace
-ends: a trace leaves nothing behind.
+Tensors from outside that are read (parameters, buffers, an optimizer's state) become inputs of the
+program; those that are given another value become outputs too, and get their old value back when
+the trace ends: a trace leaves nothing behind.
 """
 
 from __future__ import annotations

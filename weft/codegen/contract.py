@@ -22,6 +22,7 @@ from weft.codegen.contract_index import (
     div,
     divide_function,
     equal,
+    frame_of,
     get,
     invert,
     offset_function,
@@ -82,7 +83,7 @@ def lower(spec: ContractSpec) -> str:
 def _entry(spec: ContractSpec, name: str) -> Text:
     """A function that runs tasks; %slice is the worker's own scratch memory."""
     name = f"internal i64 @part_{name}" if spec.parts else f"i64 @{name}"
-    t = Text(f"{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    t = Text(f"{name}(ptr %{frame_of(spec)}, i64 %lo, i64 %hi, i64 %worker)")
     f = Frame(t, spec)
     behind = t.add(f["shared"], t.mul(arg("worker"), f["slice"]))
     t.emit(f"%slice = getelementptr i8, {t.pointer(f.address, 2)}, {behind}")

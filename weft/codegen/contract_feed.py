@@ -12,6 +12,7 @@ from weft.codegen.contract_index import (
     call,
     div,
     equal,
+    frame_of,
     function,
     get,
     rem,
@@ -29,7 +30,8 @@ def prepare_function(spec: ContractSpec, side: str) -> Text:
     offsets of `count` lanes and `steps` of depth; gives what they count from. If the operand has
     windows, that is a copy of what these see.
     """
-    t = function(f"prepare_{side}", "ptr", frame="ptr", slice="ptr", **BLOCK)
+    memory = {frame_of(spec): "ptr", "slice": "ptr"}
+    t = function(f"prepare_{side}", "ptr", **memory, **BLOCK)
     f, p = Frame(t, spec), Packing(spec)
     source = t.pointer(f.address, f[f"{side}_word"])
     ranges = (
@@ -81,7 +83,8 @@ def pack_columns_function(spec: ContractSpec) -> Text:
     """pack_columns(frame, slice, batch, lane, count, depth, steps, out, panel): a block of r, in
     panels `panel` bytes apart.
     """
-    t = function("pack_columns", "void", frame="ptr", slice="ptr", **BLOCK, out="ptr", panel="i64")
+    memory = {frame_of(spec): "ptr", "slice": "ptr"}
+    t = function("pack_columns", "void", **memory, **BLOCK, out="ptr", panel="i64")
     f, p = Frame(t, spec), Packing(spec)
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())

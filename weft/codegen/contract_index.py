@@ -92,11 +92,16 @@ def put(t: Text, value: Value, pointer: Value, n: int | Value) -> None:
     t.store(value, at(t, pointer, n), 8)
 
 
+def frame_of(spec: ContractSpec) -> str:
+    """What functions call the frame they are given: the launch's, or a part's own."""
+    return "own" if spec.parts else "frame"
+
+
 class Frame:
     """The params of a launch, by name."""
 
     def __init__(self, t: Text, spec: ContractSpec) -> None:
-        self.t, self.spec, self.address = t, spec, arg("frame", "ptr")
+        self.t, self.spec, self.address = t, spec, arg(frame_of(spec), "ptr")
 
     def __getitem__(self, name: str) -> Value:
         return self.t.word(self.address, self.spec.params + self.spec.header.index(name))

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.autodiff.mode import no_grad
 from weft.buffer import Buffer
-from weft.ir import Function, Node
+from weft.ir import Function, Node, rewrite
 from weft.ops.define import Op, Value, constant, installed, result
 from weft.types import TensorType
 
@@ -16,15 +16,7 @@ MOST = 1 << 16
 
 def fold(f: Function) -> Function:
     """`f` with every small value that depends on no input made a constant."""
-    env: dict[Node, Node] = {p: p for p in f.params}
-    for n in f.order:
-        inputs = tuple([env[i] for i in n.inputs])
-        env[n] = _folded(n, inputs) or (
-            n
-            if all(a is b for a, b in zip(inputs, n.inputs, strict=True))
-            else Node(n.op, inputs, n.attrs, n.type, n.loc, n.regions)
-        )
-    return Function(f.name, f.params, tuple([env[r] for r in f.results]))
+    return rewrite(f, _folded)
 
 
 def _folded(n: Node, inputs: tuple[Node, ...]) -> Node | None:

@@ -30,9 +30,6 @@ def splice(f: Function, given: dict[Node, Node]) -> Function:
         if op.body is not None:
             several[n] = _called(op, inputs, n)
             env[n] = several[n][0]
-        elif n.regions:
-            regions = tuple([inline(r) for r in n.regions])
-            env[n] = Node(n.op, inputs, n.attrs, n.type, n.loc, regions)
         elif all(a is b for a, b in zip(inputs, n.inputs, strict=True)):
             env[n] = n
         else:

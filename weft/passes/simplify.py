@@ -9,27 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from weft.buffer import Buffer
-from weft.ir import Function, Node
+from weft.ir import Function, Node, rewrite
+from weft.ir.rewrite import with_inputs
 from weft.ops.elementwise import astype, copy, positive
 from weft.ops.movement import alias, broadcast_to, permute_dims, reshape
 
 
 def simplify(f: Function) -> Function:
     """`f` with every node said once, and none that does nothing."""
-    env: dict[Node, Node] = {p: p for p in f.params}
     known: dict[Any, Node] = {}
-    for n in f.order:
-        inputs = tuple([env[i] for i in n.inputs])
+
+    def rule(n: Node, inputs: tuple[Node, ...]) -> Node:
         made = _same(n, inputs)
-        if made is None:
-            key = (n.op, inputs, _exact(n.attrs), n.type, n.regions)
-            made = known.get(key)
-            if made is None:
-                unchanged = all(a is b for a, b in zip(inputs, n.inputs, strict=True))
-                made = n if unchanged else Node(n.op, inputs, n.attrs, n.type, n.loc, n.regions)
-                known[key] = made
-        env[n] = made
-    return Function(f.name, f.params, tuple([env[r] for r in f.results]))
+        if made is not None:
+            return made
+        key = (n.op, inputs, _exact(n.attrs), n.type, tuple(map(id, n.regions)))
+        return known.setdefault(key, with_inputs(n, inputs))
+
+    return rewrite(f, rule)
 
 
 def _same(n: Node, inputs: tuple[Node, ...]) -> Node | None:

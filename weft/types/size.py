@@ -25,6 +25,7 @@ from weft.types.expression import Table, Terms
 
 _WEAK = weakref.WeakValueDictionary.get.__code__.co_filename
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CONVERTED = os.path.join(_PACKAGE, "capture", "source", "")
 
 
 class Scope(Protocol):
@@ -282,7 +283,8 @@ def _is_own(frame: FrameType) -> bool:
         if code.co_name == "remove":
             return True
         code = frame.f_back.f_code
-    return code.co_filename.startswith(_PACKAGE)
+    file = code.co_filename  # operators of converted code look up for the user
+    return file.startswith(_PACKAGE) and not file.startswith(_CONVERTED)
 
 
 def _asked(a: Any, f: Any, b: Any) -> Any:

@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 from weft.capture.guards import is_library, is_library_file
+from weft.capture.numbers import computed, is_numeric
 from weft.capture.source.convert import convert, is_converted, is_users, why_not
 from weft.capture.source.reads import (
     CHANGING,
@@ -24,6 +25,7 @@ from weft.capture.source.reads import (
     set_attr,
 )
 from weft.ops.define import capturing, host_number
+from weft.types.size import is_symbolic
 
 #: functions whose result is another one each time, or that do something outside
 _EFFECTS = {builtins.print, builtins.input, builtins.open}
@@ -33,6 +35,8 @@ _UNSTEADY = {"random", "time", "datetime", "secrets", "uuid", "os", "posix", "io
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`"""
     kind = type(f)
+    if is_numeric(f) and not kwargs and any(map(is_symbolic, args)):
+        return computed(f, args)
     if kind is types.FunctionType:
         if is_converted(f):
             return f(*args, **kwargs)
@@ -132,7 +136,7 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _builtin(kind, args, kwargs)
     start: Any = inspect.getattr_static(kind, "__init__")
     maker: Any = kind.__new__
-    usual = maker is object.__new__ or maker.__module__.startswith("weft.nn")
+    usual = maker is object.__new__ or str(maker.__module__).startswith("weft.nn")
     if (
         usual
         and type(start) is types.FunctionType

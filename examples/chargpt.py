@@ -1,0 +1,124 @@
+"""A character-level GPT that learns a nursery rhyme by heart and recites it.
+
+Sampling keeps keys and values of the characters so far, so each new one costs a single position.
+"""
+
+import sys
+
+import numpy as np
+
+import weft as wf
+import weft.nn.functional as F
+from weft import nn
+
+RHYME = """house that Jack built.
+malt that lay in the
+rat that ate the
+cat that chased the
+dog that worried the
+cow with the crumpled horn that tossed the
+maiden all forlorn that milked the
+man all tattered and torn that kissed the
+priest all shaven and shorn that married the
+cock that crowed in the morn that woke the""".splitlines()
+
+
+def text():
+    """The whole rhyme: every verse takes in the one before."""
+    verses = [RHYME[n::-1] for n in range(len(RHYME))]
+    return "\n".join("This is the " + " ".join(verse) for verse in verses) + "\n"
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attend = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x, cache=None):  # (B, T, C)
+        h = self.norm1(x)
+        h, _ = self.attend(h, h, h, need_weights=False, is_causal=cache is None, cache=cache)
+        x = x + h
+        return x + self.narrow(F.gelu(self.wide(self.norm2(x))))
+
+
+class GPT(nn.Module):
+    def __init__(self, characters, length, width=64, heads=4, blocks=2):
+        super().__init__()
+        self.heads, self.length = heads, length
+        self.token = nn.Embedding(characters, width)
+        self.place = nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, characters, bias=False)
+
+    def forward(self, ids, caches=None):  # (B, T) -> (B, T, characters)
+        places = wf.arange(ids.shape[1])
+        if caches is not None:
+            places = places + caches[0].size
+        x = self.token(ids) + self.place(places)
+        for n, block in enumerate(self.blocks):
+            x = block(x, None if caches is None else caches[n])
+        return self.head(self.norm(x))
+
+    def caches(self):
+        width = self.token.weight.shape[1]
+        return [
+            nn.KeyValueCache(1, self.heads, self.length, width // self.heads) for _ in self.blocks
+        ]
+
+
+def sample(model, start, count, temperature, compiled):
+    """Character numbers that go on from `start`."""
+    caches = model.caches()
+
+    def following(ids):
+        logits = model(ids, caches)[:, -1] / temperature
+        noise = -wf.log(-wf.log(wf.rand(*logits.shape)))  # argmax with Gumbel noise is a draw
+        return (logits + noise).argmax(axis=1).reshape(1, 1)
+
+    if compiled:
+        following = wf.compile(following)
+    with wf.no_grad():
+        out = [following(wf.tensor([start]))]
+        for _ in range(count - 1):
+            out.append(following(out[-1]))
+    return [ids.item() for ids in out]
+
+
+def main(steps=300, compiled=True, batch=16, length=96, sampled=80):
+    wf.manual_seed(0)
+    rng, words = np.random.default_rng(0), text()
+    characters = sorted(set(words))
+    data = np.array([characters.index(c) for c in words])
+    model = GPT(len(characters), length)
+    optimizer = wf.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
+
+    def step(ids, following):
+        optimizer.zero_grad()
+        logits = model(ids)
+        loss = F.cross_entropy(logits.reshape(-1, len(characters)), following.reshape(-1))
+        loss.backward()
+        wf.optim.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    if compiled:
+        step = wf.compile(step)
+    losses = []
+    for n in range(1, steps + 1):
+        at = rng.integers(0, len(data) - length, batch)[:, None] + np.arange(length)
+        losses.append(step(wf.tensor(data[at]), wf.tensor(data[at + 1])).item())
+        if n % 25 == 0:
+            print(f"step {n:4d}   loss {losses[-1]:.4f}")
+
+    model.eval()
+    start = [characters.index(c) for c in "This is the "]
+    found = sample(model, start, min(sampled, length - len(start)), 0.5, compiled)
+    print("This is the " + "".join(characters[i] for i in found))
+    return losses + found, model
+
+
+if __name__ == "__main__":
+    main(10 if "--quick" in sys.argv else 300, "--eager" not in sys.argv)
