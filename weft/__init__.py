@@ -31,6 +31,12 @@ from weft.capture.primitives import (
 )
 from weft.compile import build as build, compile as compile, trace as trace
 from weft.deploy.state import load as load, save as save
+from weft.modes import (
+    function as function,
+    mode as mode,
+    script as script,
+    set_mode as set_mode,
+)
 from weft.runtime.start import (
     get_num_threads as get_num_threads,
     set_num_threads as set_num_threads,

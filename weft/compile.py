@@ -255,6 +255,18 @@ def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
     >>> double(wf.tensor([1.0, 2.0]))
     tensor([2., 4.])
     """
+    return traced(fn, examples, named)
+
+
+def traced(
+    fn: Callable[..., Any],
+    examples: tuple[Any, ...],
+    named: dict[str, Any],
+    converted: bool = False,
+) -> Program:
+    """The program of a function for arguments like the examples; `converted`, control flow on
+    tensors is part of it.
+    """
     engine()
     leaves, form = flatten((examples, named))
     leaves, marks = specified(leaves)
@@ -264,7 +276,8 @@ def trace(fn: Callable[..., Any], *examples: Any, **named: Any) -> Program:
             leaves[i] = installed.tensor(x.data, x.note) if id(x) in seen else x
             seen.add(id(x))
     name = getattr(fn, "__name__", type(fn).__name__)
-    return _program(name, capture(fn, leaves, form, marks=marks), _names(fn), form, leaves)
+    captured = capture(fn, leaves, form, operators.call if converted else None, marks)
+    return _program(name, captured, _names(fn), form, leaves)
 
 
 def build(inputs: Any, outputs: Any) -> Program:

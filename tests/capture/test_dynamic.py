@@ -78,6 +78,7 @@ FUNCTIONS = {
     "norm": lambda x: F.layer_norm(x, x.shape[-1:]),
     "average": lambda x: x.sum(axis=0) / x.shape[0],
     "scaled": lambda x: x * (1 / x.shape[0]) * math.prod(x.shape),
+    "rooted": lambda x: x / math.sqrt(x.shape[-1]) + float(x.shape[0]),
     "made": lambda x: wf.zeros(x.shape) + wf.arange(x.shape[0]).reshape(-1, 1) + wf.ones_like(x),
     "filled": lambda x: wf.full((x.shape[0], 2), 0.5).sum(axis=1),
     "padded": lambda x: F.pad(x, (1, 1, 0, 2)),
@@ -351,6 +352,15 @@ def test_bias_correction_captures_once():
     agree(f, *[(X, n) for n in range(1, 60)], captures=1)
 
 
+def test_functions_of_numbers_are_computed_at_every_call():
+    def f(x, step):
+        rate = 0.5 * (1 + math.cos(math.pi * min(step, 50) / 50)) * math.sqrt(float(step))
+        assert type(step) is int
+        return x * rate + int(rate * 10)
+
+    agree(f, *[(X, n) for n in range(40)], captures=1)
+
+
 def test_exponents():
     agree(lambda x, n: x**n, *[(X, n) for n in range(-3, 9)])
     agree(lambda x, n: x**n, *[(X, n / 3) for n in range(-3, 9)])
@@ -380,7 +390,7 @@ def test_bools_shape_the_program():
         lambda x, n: x[n],
         lambda x, n: x.reshape(n + 1, -1) if n < 1 else x,
         lambda x, n: wf.zeros((n, 3)) + x[:1],
-        lambda x, n: x * math.sqrt(n),
+        lambda x, n: x * len(range(n)),
         lambda x, n: x * {0: 1.0, 1: 2.0}[n],
         lambda x, n: x * np.float32(n),
         lambda x, n: x * int(f"{n}"),

@@ -22,6 +22,8 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
+from weft.types.size import plain
+
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
 
 
@@ -263,6 +265,7 @@ class Guards:
     def _note(self, get: Any, owner: Any, key: Any, value: Any, said: str) -> None:
         if self.paused or id(owner) in self.made:
             return
+        key = plain(key)
         place = (id(owner), key if _hashable(key) else repr(key))
         if place in self.writes or place in self.reads:
             return  # what it held at the start is noted, or it is the trace's own

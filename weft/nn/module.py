@@ -11,7 +11,7 @@ from weft.autodiff.mode import no_grad
 from weft.errors import DTypeError, ShapeError, StateError, WeftError
 from weft.nn.parameter import Parameter
 from weft.nn.state import Loaded, fitting
-from weft.ops.define import capturing, inside
+from weft.ops.define import capturing, inside, installed
 from weft.tensor.arguments import flag
 from weft.tensor.dtypes import astype
 from weft.tensor.tensor import Tensor
@@ -91,6 +91,9 @@ class Module:
         if capturing.now is not None:
             with inside():
                 return self.forward(*args, **kwargs)
+        static = installed.static and installed.static(self)
+        if static:
+            return static(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -107,6 +107,7 @@ class _Installed:
     lift: Callable[[Any], Value]
     random_state: tuple[Callable[[], Any], Callable[[Any], None]]  # how to read and set it
     note: Callable[[Call, tuple[Any, ...], tuple[Value, ...]], None]
+    static: Callable[[Any], Callable[..., Any] | None] | None = None  # of a module: its static form
 
 
 installed = _Installed()

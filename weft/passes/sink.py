@@ -10,7 +10,7 @@ from weft.types import TensorType
 
 
 def sink(f: Function) -> Function:
-    """`f` with casts that only one view reads made after it, where the view has no more elements."""
+    """`f` with casts that only one view reads made after it, unless that has more elements."""
     readers = uses(f)
 
     def rule(n: Node, inputs: tuple[Node, ...]) -> Node | None:
