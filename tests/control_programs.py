@@ -352,6 +352,96 @@ def numbers(x, y):
     return x * k + y
 
 
+@case("floats that branches choose", (X, Y), (-X, Y))
+def floats(x, y):
+    rate = 0.1
+    if x.sum() > 0:
+        rate = 0.3 / 7
+    rate = rate * 2 + 0.01
+    return x * rate, y.astype(wf.float16) * rate, x.astype(wf.float64) / rate
+
+
+@case("counters beside narrow integers", (X, Y))
+def narrow(x, y):
+    n = 0
+    while x.sum() < 20:
+        x = x + 1
+        n += 1
+    return wf.tensor([1, 2], dtype=wf.int8) * n, n // 2 + n % 3, x / (n + 1)
+
+
+@case("item(), int(), float(), bool()", (X, Y), (-X, Y))
+def items(x, y):
+    scale = x.abs().sum().item()
+    if float(y.max()) > 1.5:
+        scale = scale * 2
+    k = int((x > 0).sum())
+    return x / scale if bool(x[0] > 0) else x * k
+
+
+@case("len, shape", (X, Y), (-X, Y))
+def lengths(x, y):
+    s = x * 0
+    for i in range(len(x)):
+        if x[i] > 0:
+            s = s + y[x.shape[0] - 1 - i]
+    return s
+
+
+@case("index by a counter", (X, Y), (-X, Y))
+def by_counter(x, y):
+    i = 0
+    while i < 3 and x[i] < 2.5:
+        y = y + x[i]
+        i = i + 1
+    return y
+
+
+@case("walrus", (X, Y), (-X, Y))
+def walrus(x, y):
+    if (s := x.sum()) > 0:
+        return y * s
+    return y - s
+
+
+@case("slices assigned in branches", (X, Y), (-X, Y))
+def slices(x, y):
+    z = x * 1
+    if x.sum() > 0:
+        z[1:] = y[:2]
+        z[0] += 5.0
+    return z * y
+
+
+@case("sets, tuples, unpacking", (X, Y), (-X, Y))
+def unpacking(x, y):
+    a, (b, *rest) = x, (y, x, y)
+    if a.sum() > 0:
+        a, b = b, a
+    return a - b * len(rest)
+
+
+@case("with", (X, Y), (-X, Y))
+def with_(x, y):
+    with wf.no_grad():
+        if x.sum() > 0:
+            w = y * 2
+        else:
+            w = y - 1
+    return x * w
+
+
+@case("detach and no_grad inside", (X, Y), (-X, Y))
+def detached(x, y):
+    if x.sum() > 0:
+        z = x.detach() * x
+    else:
+        with wf.no_grad():
+            z = y * 2
+        z = z * y
+    return z
+
+
 @case("flags that loops set", (X, Y))
 def flags(x, y):
     done = False

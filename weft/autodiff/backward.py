@@ -17,7 +17,8 @@ from weft.types import TensorType
 def constant(value: float, type_: TensorType) -> Value:
     """A tensor of one number everywhere; one element in memory."""
     one = copy_from_numpy(np.asarray(value, type_.dtype.np))
-    return fresh(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
+    made: Value = fresh(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
+    return made
 
 
 zeros_for.append(lambda type_: constant(0.0, type_))

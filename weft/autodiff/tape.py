@@ -207,9 +207,7 @@ def pull(
             given[position] = given[position] + g if position in given else g
 
     def is_wanted(target: Any) -> bool:
-        return target is not None and (
-            needed is None or target in stops or _note(target) in needed
-        )
+        return target is not None and (needed is None or target in stops or _note(target) in needed)
 
     def go_on(n: Note, g: Any) -> None:
         """A continued call: its sums replace those that are there."""

@@ -82,6 +82,8 @@ def capture(
     """
     trace = Trace()
     trace.symbols, given = opened(leaves, marks or Marks(numbers=False))
+    if marks is not None and marks.numbers:
+        trace.guards.varying, trace.guards.inputs = marks.outside, trace.symbols.outside
     try:
         with trace:
             stands = [
@@ -231,7 +233,7 @@ def _gradient(
     pairs = [(nodes[leaf], as_node(g)) for leaf, g in slopes.items()]
     if not pairs:  # used up: backward() was called inside
         return (), (), []
-    return tuple(first), tuple(s.data for s in seeds), pairs  # type: ignore[arg-type]
+    return tuple(first), tuple(s.data for s in seeds), pairs
 
 
 def _entry(trace: Trace, x: Value) -> Node:

@@ -16,7 +16,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from operator import is_
@@ -210,6 +210,8 @@ class Guards:
         self.writes: dict[tuple[int, Any], Write] = {}
         self.unguarded: list[str] = []  # why another run might differ although check() passes
         self.paused = 0
+        self.varying: Collection[Any] = ()  # places that hold another number in every call
+        self.inputs: Callable[..., Any] | None = None  # makes an input of a program of such
         self._fast: _Fast | None = None
         self._spaces: dict[type, Any] = {}
 
@@ -250,6 +252,29 @@ class Guards:
     def element(self, owner: Any, key: Any, value: Any) -> None:
         """`owner[key]` of a list was read."""
         self._note(_element, owner, key, value, f"{_called(owner)}[{key!r}]")
+
+    def number(self, owner: Any, key: Any, value: Any) -> Any:
+        """What `owner[key]` of a dict stands for if it is a number that changes: an input of the
+        program, of which only the type is guarded. None for all others.
+        """
+        place = (id(owner), key)
+        if self.inputs is None or self.paused or type(value) not in (int, float):
+            return None
+        if place not in self.varying or place in self.writes:
+            return None
+        said = f"the type of {key!r}"
+        self._note(_entry_type, owner, ("type", key), type(value), said)
+        return self.inputs(place, functools.partial(_entry, owner, key), value, str(key))
+
+    def changed(self) -> list[tuple[int, Any]]:
+        """Places that hold another number of the same type now."""
+        out = []
+        for place, read in self.reads.items():
+            if read.get is _entry and type(read.expected) in (int, float):
+                now = _entry(read.owner, read.key)
+                if type(now) is type(read.expected) and not same(now, read.expected):
+                    out.append(place)
+        return out
 
     def content(self, owner: Any) -> None:
         """All of a list, dict or set was read."""
@@ -326,6 +351,10 @@ class Guards:
 
 def _entry(owner: Any, key: Any) -> Any:
     return owner.get(key, MISSING)
+
+
+def _entry_type(owner: Any, key: Any) -> Any:
+    return type(owner.get(key[1], MISSING))
 
 
 def _element(owner: Any, key: Any) -> Any:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from weft.capture.chosen import TYPES, Chosen, as_chosen
 from weft.capture.guards import same
+from weft.capture.refusal import refused
 from weft.capture.structure import flatten
 from weft.control.region import Region, refill
 from weft.errors import CaptureError
-from weft.ir import user_location
 from weft.ops.define import Value, capturing, data_of, installed
 from weft.types import TensorType
 
@@ -48,13 +49,6 @@ class Unjoined:
 
 def is_undefined(x: Any) -> bool:
     return type(x) in (Undefined, Unjoined)
-
-
-def refused(what: str, expected: str, got: str, hint: str = "") -> CaptureError:
-    """An error at the user's line."""
-    loc = user_location()
-    place = f'{what} at "{loc.file}":{loc.line}' if loc is not None else what
-    return CaptureError(place, expected=expected, got=got, hint=hint)
 
 
 class Slots:
@@ -175,6 +169,7 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
         )
     out: list[Any] = list(left)
     at: dict[int, int] = {}
+    numbers: set[int] = set()
     for i, (x, y) in enumerate(zip(left, right, strict=True)):
         if x is y or same(x, y):
             continue
@@ -183,10 +178,12 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
             continue
         at[i] = len(chosen)
         chosen.append(_alike(what, name, x, y))
+        if all(map(is_number, (x, y))):
+            numbers.add(i)
 
     def build(made: Sequence[Value]) -> Any:
         for i, n in at.items():
-            out[i] = made[n]
+            out[i] = Chosen.of(made[n]) if i in numbers else made[n]
         return form.build(out)
 
     return build
@@ -194,8 +191,10 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
 
 def _alike(what: str, name: str, x: Any, y: Any) -> tuple[Value, Value]:
     """Two values as tensors of one type."""
-    if type(x) is type(y) and type(x) in (bool, int):
+    if type(x) is bool and type(y) is bool:
         return installed.lift(x), installed.lift(y)
+    if is_number(x) and is_number(y):
+        x, y = as_chosen(x), as_chosen(y)
     if isinstance(x, Value) and type(y) in (bool, int, float):
         y = as_value(y, x.type)
     elif isinstance(y, Value) and type(x) in (bool, int, float):
@@ -208,6 +207,11 @@ def _alike(what: str, name: str, x: Any, y: Any) -> tuple[Value, Value]:
         f"{said(x)} and {said(y)}",
         "convert one with .astype() or .reshape(), or write the number as a tensor",
     )
+
+
+def is_number(x: Any) -> bool:
+    """Whether something is an int or a float to Python code."""
+    return type(x) is Chosen or type(x) in TYPES
 
 
 def as_value(number: Any, type_: TensorType) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.capture.join import refused
+from weft.capture.refusal import refused
 from weft.capture.source.calls import call
 from weft.capture.source.flow import Range, as_index, for_, is_symbolic
 from weft.capture.source.symbolic import Loop, branch

@@ -107,10 +107,11 @@ class Marks:
     sizes: dict[Place, int] = field(default_factory=dict)
     numbers: bool = True
     dims: dict[Place, Dim] = field(default_factory=dict)  # said by the user
+    outside: frozenset[Any] = frozenset()  # places outside that hold numbers that change
 
     def opens(self, leaves: Sequence[Any]) -> bool:
         """Whether anything of a call is a symbol."""
-        return bool(self.sizes) or (self.numbers and any(type(x) in (float, int) for x in leaves))
+        return bool(self.sizes or self.outside) or (self.numbers and any(type(x) in (float, int) for x in leaves))
 
 
 class Policy:
@@ -120,6 +121,7 @@ class Policy:
         self.dynamic = dynamic
         self.shapes: dict[Key, list[tuple[Shape, ...]]] = {}
         self.closed: set[Key] = set()  # kinds of calls whose code can't take symbols
+        self.outside: frozenset[Any] = frozenset()  # places outside whose numbers have changed
 
     def marks(self, of: Key, leaves: Sequence[Any]) -> Marks:
         """For a call of this kind that is about to be captured; remembers it."""
@@ -127,10 +129,10 @@ class Policy:
         if of in self.closed:
             return Marks(numbers=False)
         if self.dynamic is False:
-            return Marks()
+            return Marks(outside=self.outside)
         places = [(i, a) for i, shape in enumerate(shapes) for a in range(len(shape))]
         if self.dynamic:
-            return Marks({p: n for n, p in enumerate(places)})
+            return Marks({p: n for n, p in enumerate(places)}, outside=self.outside)
         seen = self.shapes.setdefault(of, [])
         if shapes not in seen:
             seen.append(shapes)
@@ -138,7 +140,8 @@ class Policy:
         columns = {(i, a): tuple([s[i][a] for s in seen]) for i, a in places}
         numbers: dict[Any, int] = {}
         open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
-        return Marks({p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()})
+        sizes = {p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()}
+        return Marks(sizes, outside=self.outside)
 
 
 #: shapes of one kind of call that are looked back on

@@ -19,7 +19,7 @@ class Form:
 
     def __init__(self, kind: Any, names: tuple[Any, ...], children: tuple[Form, ...]) -> None:
         self.kind, self.names, self.children = kind, names, children
-        self.count = sum(c.count for c in children) if kind is not None else 1
+        self.count: int = sum(c.count for c in children) if kind is not None else 1
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Form) and (

@@ -30,6 +30,16 @@ class Argument(NamedTuple):
     leaf: int
 
 
+class Outside:
+    """A number that is read from an object outside."""
+
+    def __init__(self, read: Callable[[], Any], name: str) -> None:
+        self.read, self.__name__ = read, name
+
+    def __call__(self) -> Any:
+        return self.read()
+
+
 class Step(NamedTuple):
     """A number computed of others: of numbers by their places among steps, of sizes, constants."""
 
@@ -83,6 +93,7 @@ class Symbols:
         self.places: dict[Place, Any] = {}  # what the axes of arguments were taken for
         self.most: dict[Place, float] = {}  # of the axes that symbols stand for
         self.dims: dict[str, tuple[Dim, Size]] = {}  # that the user named
+        self.places_outside: dict[Any, Any] = {}
         self._facts: dict[Any, bool] = {}
         self._known: dict[Any, int] = {}
 
@@ -146,6 +157,13 @@ class Symbols:
         out = self._step(Argument(leaf), (), value, False)
         self.numbers[leaf] = out
         return out
+
+    def outside(self, place: Any, read: Callable[[], Any], value: Any, name: str) -> Any:
+        """A symbol for a number that is read somewhere else in every call."""
+        found = self.places_outside.get(place)
+        if found is None:
+            found = self.places_outside[place] = self._step(Outside(read, name), (), value, False)
+        return found
 
     # what `weft.types.size.Scope` asks for
 
@@ -292,6 +310,8 @@ class Symbols:
         step = self.steps[ref.step]
         if isinstance(step.f, Argument):
             return f"argument {step.f.leaf}"
+        if isinstance(step.f, Outside):
+            return step.f.__name__
         parts = [self.text(r) for r in step.xs]
         said = _SIGNS.get(step.f, getattr(step.f, "__name__", "f"))
         return f"({f' {said} '.join(parts)})" if len(parts) == 2 else f"{said}({', '.join(parts)})"
@@ -311,6 +331,8 @@ class Symbols:
         sizes = [a for a in self.table.atoms if isinstance(a, Symbol)]
         lines = [f"  size      {s.name}: axis {s.axis} of argument {s.leaf}" for s in sizes]
         lines += [f"  number    argument {leaf}" for leaf in self.numbers]
+        outside = [s.f for s in self.steps if isinstance(s.f, Outside)]
+        lines += [f"  number    {f.__name__}, read at every call" for f in outside]
         return lines + [f"  guard     {g}" for g in self.guards]
 
     def example(self, t: TensorType) -> TensorType:

@@ -1,4 +1,4 @@
-"""Rows of scores in scratch memory: the mask, the softmax."""
+"""Rows of scores in scratch memory: the mask, the softmax, its gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.codegen.text import Text, Value, i64
 from weft.codegen.verbs import cast, emit
 from weft.ops.math import exp
 from weft.ops.scalar import input_
-from weft.schedule.attention import MOST, Attention
+from weft.schedule.attention import MOST_GOING_ON, Attention
 from weft.schedule.reduce_spec import CHUNK, LANES
 from weft.types.dtype import DType, bool_
 
@@ -68,6 +68,19 @@ class Rows:
             return arg("keys")
         return self.t.min(arg("keys"), self.t.add(self.t.add(arg("start"), i), 1))
 
+    def bring_mask(self, i: Value) -> None:
+        """A row of the mask, to where its elements are neighbours."""
+        if not self.spec.mask:
+            return
+        t, of = self.t, memory(mask_dtype(self.spec))
+        source = t.at(arg("mask", "ptr"), of, t.mul(t.add(arg("start"), i), arg("m_row")))
+        call(t, "void", "line", arg("line", "ptr"), source, arg("m_col"), arg("limit"))
+
+    def mask(self, at: Value) -> Value:
+        """A vector of the mask."""
+        d = mask_dtype(self.spec)
+        return read(self.t, d, self.t.at(arg("line", "ptr"), memory(d), at), self.group)
+
 
 def mask_dtype(spec: Attention) -> DType:
     return bool_ if spec.mask == "bool" else spec.dtype
@@ -80,7 +93,7 @@ def softmax_function(spec: Attention) -> Text:
     t = function("softmax", "void", **COMMON, **(MASK if spec.mask else {}))
     k = Rows(t, spec)
     one = memory(k.acc)
-    tops, sums = t.scratch(one, MOST), t.scratch(one, MOST)
+    tops, sums = (t.scratch(one, MOST_GOING_ON) for _ in range(2))
     with t.loop(0, arg("rows")) as i:
         t.store(_masked(k, i), t.at(tops, one, i), k.acc.itemsize)
     with t.loop(0, arg("rows")) as i:
@@ -101,12 +114,8 @@ def _masked(k: Rows, i: Value) -> Value:
     """Mask a row, in place; what is subtracted from it: its largest element."""
     t, spec, group = k.t, k.spec, k.group
     row, visible = k.row("scores", i), k.visible(i)
-    nothing, mine = k.number(-math.inf, group), mask_dtype(spec)
-    if spec.mask:
-        skip = t.mul(t.add(arg("start"), i), arg("m_row"))
-        source = t.at(arg("mask", "ptr"), memory(mine), skip)
-        count = t.min(arg("limit"), arg("keys"))
-        call(t, "void", "line", arg("line", "ptr"), source, arg("m_col"), count)
+    nothing = k.number(-math.inf, group)
+    k.bring_mask(i)
     lanes = Lanes(t, Monoid(t, "max", k.acc), group)
     lanes.clear(k.groups)
     with k.vectors(0, k.width) as r:
@@ -115,11 +124,11 @@ def _masked(k: Rows, i: Value) -> Value:
             seen = upto(t, t.sub(visible, r), group, g * group)
             x = t.select(seen, k.settled(k.get(row, at)), nothing)
             if spec.mask:
-                m = read(t, mine, t.at(arg("line", "ptr"), memory(mine), at), group)
+                m = k.mask(at)
                 if spec.mask == "bool":
                     x = t.select(m, x, nothing)
                 else:
-                    x = k.settled(t.op("fadd", x, cast(t, m, mine, k.acc)))
+                    x = k.settled(t.op("fadd", x, cast(t, m, spec.dtype, k.acc)))
                     x = t.select(upto(t, t.sub(arg("keys"), r), group, g * group), x, nothing)
             lanes.take(g, x)
             k.put(x, row, at)
@@ -151,3 +160,42 @@ def _exponentials(k: Rows, i: Value, top: Value) -> Value:
         return out
     positive = t.compare("fcmp ogt", out, k.number(0.0, 1))
     return t.select(positive, out, k.number(1.0, 1))
+
+
+def slopes_function(spec: Attention) -> Text:
+    """slopes(scores, rows, start, limit, keys, pitch, slopes[, mask, …]): cotangents of weights
+    become those of scores, in place, where `scores` are the weights: w * (g - sum(g * w)), and 0
+    where a key is masked.
+    """
+    t = function("slopes", "void", **COMMON, slopes="ptr", **(MASK if spec.mask else {}))
+    k = Rows(t, spec)
+    one, monoid, nothing = memory(k.acc), Monoid(t, "sum", k.acc), k.number(0.0, k.group)
+    sums = t.scratch(one, MOST_GOING_ON)
+    lanes, total = Lanes(t, monoid, k.group), t.variable(monoid.neutral(1))
+    with t.loop(0, arg("rows")) as i:
+        weights, grads = k.row("scores", i), k.row("slopes", i)
+        total.set(monoid.neutral(1))
+        with t.loop(0, k.width, CHUNK) as start:
+            lanes.clear(k.groups)
+            with k.vectors(start, t.min(t.add(start, CHUNK), k.width)) as r:
+                for g in range(k.groups):
+                    at = t.add(r, g * k.group)
+                    x = t.op("fmul", k.settled(k.get(grads, at)), k.get(weights, at))
+                    there = upto(t, t.sub(arg("keys"), r), k.group, g * k.group)
+                    lanes.take(g, t.select(there, x, nothing))
+            total.set(monoid.join([total.get()], lanes.finish(k.groups, start))[0])
+        t.store(monoid.finish([total.get()]), t.at(sums, one, i), k.acc.itemsize)
+    with t.loop(0, arg("rows")) as i:
+        weights, grads, visible = k.row("scores", i), k.row("slopes", i), k.visible(i)
+        mean = t.splat(t.load(one, t.at(sums, one, i), k.acc.itemsize), k.group)
+        k.bring_mask(i)
+        with k.vectors(0, k.width) as r:
+            for g in range(k.groups):
+                at = t.add(r, g * k.group)
+                x = t.op("fsub", k.settled(k.get(grads, at)), mean)
+                x = k.settled(t.op("fmul", k.get(weights, at), x))
+                seen = upto(t, t.sub(visible, r), k.group, g * k.group)
+                x = t.select(seen, x, nothing)
+                k.put(t.select(k.mask(at), x, nothing) if spec.mask else x, grads, at)
+    t.emit("ret void")
+    return t

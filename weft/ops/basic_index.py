@@ -34,7 +34,7 @@ def _check(place: str, shape: Shape, starts: Ints, sizes: Ints, steps: Ints, axe
         got = f"starts {starts}, sizes {sizes}, steps {steps}, axes {axes}"
         raise ShapeError(place, expected=f"an index of {len(shape)} axes", got=got)
     for axis, (n, a, k, s) in enumerate(zip(shape, starts, sizes, steps, strict=True)):
-        if k and not (0 <= a < n and 0 <= a + (k - 1) * s < n):  # type: ignore[operator]
+        if k and not (0 <= a < n and 0 <= a + (k - 1) * s < n):
             raise ShapeError(
                 place,
                 expected=f"indices within axis {axis} of {n}",

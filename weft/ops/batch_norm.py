@@ -230,8 +230,8 @@ class _Groups:
 
     def __init__(self, x: Value, groups: int) -> None:
         n, channels = x.type.shape[:2]
-        self.x, self.groups, self.each = x, groups, channels // groups  # type: ignore[operator]
-        self.rows = (n, groups, math.prod(x.type.shape[1:]) // groups)  # type: ignore[arg-type]
+        self.x, self.groups, self.each = x, groups, channels // groups
+        self.rows = (n, groups, math.prod(x.type.shape[1:]) // groups)
         self.lead = (n, channels, *(1,) * (x.type.ndim - 2))
         self.spatial = tuple(range(2, x.type.ndim))
 
@@ -289,7 +289,7 @@ def group_norm(x: Value, *params: Value, groups: int, eps: float) -> Value:
     """
     _check("group_norm", x, params)
     channels = x.type.shape[1]
-    if groups < 1 or channels % groups:  # type: ignore[operator]
+    if groups < 1 or channels % groups:
         wanted = f"a number of groups that divides {channels}"
         raise ShapeError("group_norm", expected=wanted, got=str(groups))
     s = _Groups(x, groups)

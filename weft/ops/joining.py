@@ -39,7 +39,7 @@ def _concat_type(*ts: TensorType, axis: int) -> TensorType:
             raise ShapeError(
                 "concat", expected=f"shapes like {first} except along axis {axis}", got=str(t)
             )
-        total += t.shape[axis]  # type: ignore[operator]
+        total += t.shape[axis]  # type: ignore[assignment]
     return TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
 
 
@@ -51,7 +51,7 @@ def _concat_vjp(g: Value, y: Value, *xs: Value, axis: int) -> tuple[Any, ...]:
         out.append(
             lambda x=x, starts=starts: slice_(g, starts=starts, sizes=x.type.shape, steps=ones)
         )
-        at += x.type.shape[axis]  # type: ignore[operator]
+        at += x.type.shape[axis]  # type: ignore[assignment]
     return tuple(out)
 
 

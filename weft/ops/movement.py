@@ -29,7 +29,7 @@ Viewed = tuple[Layout, int] | None
 
 
 def _reshape_type(t: TensorType, *, shape: Shape) -> TensorType:
-    if math.prod(shape) != t.size:  # type: ignore[arg-type]
+    if math.prod(shape) != t.size:
         raise ShapeError(
             "reshape", expected=f"a shape of {t.size} elements", got=f"{tuple(shape)} for {t}"
         )
@@ -49,8 +49,8 @@ def _split_strides(layout: Layout, shape: tuple[int, ...]) -> list[int] | None:
     old = [(n, s) for n, s in zip(layout.type.shape, layout.strides, strict=True) if n != 1]
     runs: list[list[int]] = []  # joined axes: [size, stride of the last]
     for n, s in old:
-        if runs and runs[-1][1] == n * s:  # type: ignore[operator]
-            runs[-1] = [runs[-1][0] * n, s]  # type: ignore[operator]
+        if runs and runs[-1][1] == n * s:
+            runs[-1] = [runs[-1][0] * n, s]  # type: ignore[list-item]
         else:
             runs.append([n, s])  # type: ignore[list-item]
     strides: list[int] = []

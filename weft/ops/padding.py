@@ -23,7 +23,7 @@ Widths = tuple[tuple[int, int], ...]
 def padded_shape(place: str, t: TensorType, widths: Widths) -> Shape:
     if len(widths) != t.ndim or any(min(w) < 0 for w in widths):
         raise ShapeError(place, expected=f"{t.ndim} pairs of widths of 0 or more", got=str(widths))
-    return tuple(a + n + b for (a, b), n in zip(widths, t.shape, strict=True))  # type: ignore[operator]
+    return tuple(a + n + b for (a, b), n in zip(widths, t.shape, strict=True))
 
 
 def _pad_type(x: TensorType, value: Type, *, widths: Widths) -> TensorType:

@@ -325,7 +325,7 @@ def unpool(g: Value, found: Value, *, sizes: Ints) -> Value:
     elsewhere.
     """
     lead = g.type.shape[: g.type.ndim - len(sizes)]
-    rows, taken = math.prod(lead), math.prod(g.type.shape[len(lead) :])  # type: ignore[arg-type]
+    rows, taken = math.prod(lead), math.prod(g.type.shape[len(lead) :])
     flat = (rows, taken)
     out = scatter_sum(
         reshape(found, shape=flat), reshape(g, shape=flat), shape=(rows, math.prod(sizes)), axis=1

@@ -69,7 +69,7 @@ def fold(
             raise DTypeError(
                 name, expected="numbers", got=t.dtype.name, hint="convert with .astype()"
             )
-        if not empty and math.prod(t.shape[a] for a in axes) == 0:  # type: ignore[misc]
+        if not empty and math.prod(t.shape[a] for a in axes) == 0:
             raise ShapeError(
                 name, expected="at least one element to reduce", got=f"{t} over axes {axes}"
             )

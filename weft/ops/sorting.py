@@ -89,7 +89,7 @@ argsort = register(
 
 def _topk_type(t: TensorType, *, k: int, largest: bool) -> tuple[TensorType, TensorType]:
     _check("topk", t)
-    if not 0 <= k <= t.shape[-1]:  # type: ignore[operator]
+    if not 0 <= k <= t.shape[-1]:
         raise ShapeError("topk", expected=f"k from 0 to the axis's {t.shape[-1]}", got=str(k))
     shape = (*t.shape[:-1], k)
     return TensorType(shape, t.dtype), TensorType(shape, int64)

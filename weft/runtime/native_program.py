@@ -69,7 +69,7 @@ class Native:
     def prepare(self, key: tuple[Any, ...]) -> Plan:
         """Compile for inputs of these layouts."""
         layouts = tuple(
-            x if x is not None else weak_dtype(result_dtype(p.type))
+            x if x is not None else weak_dtype(result_dtype(p.type))  # type: ignore[arg-type]
             for x, p in zip(key, self.function.params, strict=True)
         )
         self.last = plan_program(self.function, layouts, self.machine())

@@ -1,5 +1,5 @@
-"""Attention in one launch: a block of score rows at a time, in cache, from the scores through their
-exact softmax to the values, so that the matrix of all scores never exists.
+"""Attention, and its gradient, in one launch each: a block of score rows at a time, in cache, from
+the scores through their exact softmax to the values, so that the matrix of all scores never exists.
 
 Every sum keeps the order it has in the composite's body: scores and results are chains of fma, a
 row of weights adds up in the lanes of any reduction of a last axis (docs/numerics.md). So no bit
@@ -9,6 +9,11 @@ Under a causal mask keys behind the last query of a block are left out. Their we
 where the whole row is: a lane of exponentials, which starts from +0, takes a 0 without a change, and
 what a weight of 0 adds to a chain that ends there, a zero with a sign or NaN, is summed up
 separately (0 * v over the keys left out, from -0) and added at its end.
+
+The gradient computes a block's weights again, then their cotangents, and goes on with the sums of
+all keys' and values' cotangents, block after block, so a matrix is one task. It leaves keys out only
+where nothing can overflow: a product of 0 is then a zero, and the sums that begin with these begin
+with +0.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.buffer import Layout
-from weft.schedule.collapse import Nest, broadcast_strides, collapse
+from weft.schedule.collapse import broadcast_strides, collapse
 from weft.schedule.contract_spec import SQUARE, ContractSpec
 from weft.schedule.launch import Launch, Machine, Phase
 from weft.schedule.reduce_spec import LANES
@@ -31,8 +36,10 @@ from weft.types.record import dataclass
 HEAVY = 1 << 19
 #: queries below which packing keys costs more than it gives, unless there is little to pack
 FEW, LITTLE = 8, 1 << 13
-#: bytes of a block of scores, and rows of one at most
-BLOCK, MOST = 1 << 18, 56
+#: bytes of a block of scores; rows of one at most, and where sums over rows go on
+BLOCK, MOST, MOST_GOING_ON = 1 << 18, 28, 56
+#: matrices from which a task each is enough for the gradient
+MATRICES = 4
 #: rows that share packed keys, at least
 SHARE = 64
 
@@ -55,6 +62,13 @@ WORDS = (
     "at_behind",  # what keys left out add to each block
     "at_mask",  # a row of the mask
     "at_table",  # the offsets of a key's elements
+    "at_rows",  # the gradient's: keys row by row,
+    "at_values_t",  # values packed as keys are,
+    "at_grads",  # a block of the result's cotangents,
+    "at_slopes",  # and of the scores',
+    "at_key_sums",  # sums of the keys' and the values' cotangents
+    "at_value_sums",
+    "bounded",  # whether scale and sizes are such that sums of numbers below 2**40 are finite
     "pitch",  # elements from row to row of scores,
     "depth_pitch",  # of queries,
     "width_pitch",  # of values and results
@@ -66,18 +80,23 @@ WORDS = (
     "v_col",
     "m_row",
     "m_col",
+    "g_row",
+    "g_col",
     "axes",
 )
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The kernel. `mask` is "", "bool" or "add"; operands q, k, v, the mask if any, and the result."""
+    """The kernel. `mask` is "", "bool" or "add". Operands are q, k, v, the mask if any, and the
+    result; of the gradient the result's cotangent, then the same, and those of q, k and v.
+    """
 
     dtype: DType
     vector: int  # bytes
     causal: bool
     mask: str = ""
+    grad: bool = False
 
     def key(self) -> str:
         return f"attention {self}"
@@ -89,7 +108,7 @@ class Attention:
 
     @property
     def inputs(self) -> int:
-        return 4 if self.mask else 3
+        return 3 + bool(self.mask) + self.grad
 
     @property
     def skips(self) -> bool:
@@ -101,51 +120,57 @@ class Attention:
 
 def fusible(name: str, types: Sequence[Any], attrs: dict[str, Any]) -> bool:
     """Whether a call is one launch, however its operands lie."""
-    return name == "attention" and _fusible(types, attrs)
+    if name not in ("attention", "attention_vjp"):
+        return False
+    if not all(isinstance(t, TensorType) for t in types):
+        return False
+    if not all(isinstance(n, int) for t in types for n in t.shape):
+        return False
+    if type(attrs["scale"]) is not float:
+        return False
+    if name == "attention":
+        return _fusible(*types)
+    g, q, k, v, *mask = types
+    added = any(m.dtype.is_float for m in mask)  # it has a cotangent, too
+    alone = not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]  # broadcast ones are sums
+    few = math.prod(q.shape[:-2]) < MATRICES
+    return _fusible(*types[1:]) and g.dtype is q.dtype and not (added or alone or few)
 
 
-def _fusible(types: Sequence[Any], attrs: dict[str, Any]) -> bool:
-    if not 3 <= len(types) <= 4 or not all(isinstance(t, TensorType) for t in types):
+def _fusible(q: TensorType, k: TensorType, v: TensorType, *mask: TensorType) -> bool:
+    d = q.dtype
+    same = d.is_float and k.dtype is d and v.dtype is d and all(m.dtype in (bool_, d) for m in mask)
+    if not same or len(mask) > 1 or min(t.ndim for t in (q, k, v)) < 2:
         return False
-    q, k, v, *mask = types
-    if type(attrs["scale"]) is not float or not all(
-        isinstance(n, int) for t in types for n in t.shape
-    ):
-        return False
-    same = q.dtype.is_float and k.dtype is q.dtype and v.dtype is q.dtype
-    said = all(m.dtype in (bool_, q.dtype) for m in mask)
-    if not (same and said) or min(t.ndim for t in (q, k, v)) < 2:
-        return False
-    rows, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
-    return rows >= FEW or keys * (depth + width) <= LITTLE
+    little: Any = k.shape[-2] * (q.shape[-1] + v.shape[-1])  # type: ignore[operator]
+    return bool(q.shape[-2] >= FEW or little <= LITTLE)  # type: ignore[operator]
 
 
 def plan_attention(
     name: str, layouts: Sequence[Layout], attrs: dict[str, Any], machine: Machine
 ) -> Launch:
     """The launch of a call that is fusible."""
-    q, k, v, *mask = layouts
-    batch = broadcast_shapes(*(x.type.shape[:-2] for x in (q, k, v)), place=name)
-    out = TensorType((*batch, q.type.shape[-2], v.type.shape[-1]), q.type.dtype)
-    outs = (Layout.dense(out),)
-    if not out.size:
-        return Launch(outs)
+    grad = name == "attention_vjp"
+    q, k, v, *mask = layouts[grad:]
     dtype = q.type.dtype
-    kind = "" if not mask else "bool" if mask[0].type.dtype is bool_ else "add"
-    spec = Attention(dtype, machine.vector, bool(attrs["causal"]), kind)
+    batch = broadcast_shapes(*(x.type.shape[:-2] for x in (q, k, v)), place=name)
     (rows, depth), (keys, width) = _ends(q), _ends(v)
-    nest = _batch(batch, layouts)
+    out = Layout.dense(TensorType((*batch, rows, width), dtype))
+    outs = tuple(Layout.dense(x.type) for x in (q, k, v)) if grad else (out,)
+    if not any(x.type.size for x in outs):
+        return Launch(outs)
+    kind = "" if not mask else "bool" if mask[0].type.dtype is bool_ else "add"
+    spec = Attention(dtype, machine.vector, bool(attrs["causal"]), kind, grad)
+    nest = collapse(batch, [broadcast_strides(x, len(batch) + 2)[:-2] for x in layouts])
     matrices = math.prod(nest.sizes)
     values = dict.fromkeys(WORDS, 0) | {"rows": rows, "keys": keys, "depth": depth, "width": width}
     values["scale"] = struct.unpack("<q", struct.pack("<d", attrs["scale"]))[0]
-    for name, x in zip("qkvm", layouts, strict=False):
-        values[f"{name}_row"], values[f"{name}_col"] = broadcast_strides(x, max(2, x.type.ndim))[
-            -2:
-        ]
-    work = matrices * rows * keys * (depth + width)
-    heavy = work > HEAVY
-    values |= blocks(spec, values, matrices, machine.threads if heavy else 1)
-    values |= room(spec, values)
+    values["bounded"] = abs(attrs["scale"]) < 1 << 20 and max(depth, width) < 1 << 20
+    for letter, x in zip("gqkvm"[not grad :], layouts, strict=False):
+        values[f"{letter}_row"], values[f"{letter}_col"] = broadcast_strides(x, x.type.ndim)[-2:]
+    heavy = matrices * rows * keys * (depth + width) > HEAVY
+    values |= _blocks(spec, values, matrices, machine.threads if heavy else 1)
+    values |= _room(spec, values)
     values["axes"] = len(nest.sizes)
     params = (*values.values(), *nest.sizes, *(s for x in nest.strides for s in x))
     phase = Phase(spec, matrices * values["parts"])
@@ -157,45 +182,53 @@ def _ends(x: Layout) -> tuple[int, int]:
     return a, b  # type: ignore[return-value]
 
 
-def _batch(shape: Sequence[Any], layouts: Sequence[Layout]) -> Nest:
-    """The loops over matrices of the operands; those of the result follow each other."""
-    return collapse(shape, [broadcast_strides(x, len(shape) + 2)[:-2] for x in layouts])
-
-
-def up(n: int, to: int) -> int:
+def _up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
-def blocks(spec: Attention, values: dict[str, int], matrices: int, threads: int) -> dict[str, int]:
+def _blocks(
+    spec: Attention, values: dict[str, int], matrices: int, threads: int
+) -> dict[str, int]:
     """How rows are cut into blocks and tasks."""
     products, rows = spec.products, values["rows"]
     height = products.tile.heights[0]
-    pitch = up(values["keys"], LANES) + 64 // products.wide  # no two rows in the same places
-    most = BLOCK // (pitch * products.wide * height)
-    block = min(up(rows, height), height * max(1, min(MOST // height, most)))
-    parts = max(1, min(-(-4 * threads // matrices), rows // SHARE)) if threads > 1 else 1
-    span = up(-(-rows // parts), block)
-    return {"block": block, "span": span, "parts": -(-rows // span), "pitch": pitch}
+    pitch = _up(values["keys"], LANES) + 64 // products.wide  # no two rows in the same places
+    fit = BLOCK // (pitch * products.wide * height)
+    most = (MOST_GOING_ON if spec.grad else MOST) // height
+    block = min(_up(max(rows, 1), height), height * max(1, min(most, fit)))
+    parts = 1 if spec.grad or threads == 1 else min(-(-4 * threads // matrices), rows // SHARE)
+    span = _up(-(-max(rows, 1) // max(parts, 1)), block)
+    return {"block": block, "span": span, "parts": -(-max(rows, 1) // span), "pitch": pitch}
 
 
-def room(spec: Attention, values: dict[str, int]) -> dict[str, int]:
+def _room(spec: Attention, values: dict[str, int]) -> dict[str, int]:
     """Where in a worker's scratch memory everything is."""
     products = spec.products
     wide, panel = products.wide, products.panel
-    keys, block, pitch = values["keys"], values["block"], values["pitch"]
-    depth_pitch, width_pitch = (up(values[n], panel) for n in ("depth", "width"))
+    depth, width, keys, block = (values[n] for n in ("depth", "width", "keys", "block"))
+    pitch, depth_pitch, width_pitch = values["pitch"], _up(depth, panel), _up(width, panel)
+    out_pitch = depth_pitch if spec.grad else width_pitch
     sizes = {
-        "at_keys": up(keys, panel) * values["depth"] * wide,
-        "at_values": keys * width_pitch * wide,
-        "at_queries": block * depth_pitch * wide,
-        "at_scores": block * pitch * wide,
-        "at_out": block * width_pitch * wide,
-        "at_behind": values["span"] // block * width_pitch * wide if spec.skips else 0,
-        "at_mask": pitch * wide if spec.mask else 0,
-        "at_table": values["depth"] * 8,
+        "keys": _up(keys, panel) * depth,
+        "queries": block * depth_pitch,
+        "scores": block * pitch,
+        "out": block * out_pitch,
+        "behind": values["span"] // block * out_pitch if spec.skips else 0,
+        "mask": pitch if spec.mask else 0,
+        "table": max(depth, width) * 8 // wide,
+        "values": 0 if spec.grad else keys * width_pitch,
     }
+    if spec.grad:
+        sizes |= {
+            "rows": keys * depth_pitch,
+            "values_t": _up(keys, panel) * width,
+            "grads": block * width_pitch,
+            "slopes": block * pitch,
+            "key_sums": keys * depth_pitch,
+            "value_sums": keys * width_pitch,
+        }
     at, out = 0, {"depth_pitch": depth_pitch, "width_pitch": width_pitch}
     for name, size in sizes.items():
-        out[name] = at
-        at += up(size, 64)
+        out[f"at_{name}"] = at
+        at += _up(size * wide, 64)
     return out | {"slice": at}

@@ -44,7 +44,7 @@ def plan_concat(xs: Sequence[Layout], axis: int) -> Launch:
     """x0, x1, … behind each other along `axis`; dtypes and other sizes agree."""
     require_dense("concat", *xs)
     first = xs[0].type
-    total = sum(x.type.shape[axis] for x in xs)  # type: ignore[misc]
+    total = sum(x.type.shape[axis] for x in xs)
     out = Layout.dense(
         TensorType((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
     )

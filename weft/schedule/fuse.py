@@ -163,11 +163,11 @@ class _Rows:
         lead = shape[: len(shape) - self.folded] if len(shape) > self.folded else ()
         tail = shape[-self.folded :]
         squeezed = shape == self.rows and self._only_restored(p)
-        if squeezed or (len(tail) == self.folded and math.prod(tail) == 1 and self.n != 1):  # type: ignore[arg-type]
-            kind = "one" if math.prod(shape) == 1 and not squeezed else "each"  # type: ignore[arg-type]
+        if squeezed or (len(tail) == self.folded and math.prod(tail) == 1 and self.n != 1):
+            kind = "one" if math.prod(shape) == 1 and not squeezed else "each"
         elif tail == self.full[-self.folded :]:
-            kind = "column" if math.prod(lead) == 1 else "row"  # type: ignore[arg-type]
-        elif math.prod(shape) == 1:  # type: ignore[arg-type]
+            kind = "column" if math.prod(lead) == 1 else "row"
+        elif math.prod(shape) == 1:
             kind = "one"
         else:
             raise Unreadable("an operand that lies across the row")
@@ -242,7 +242,7 @@ class _Rows:
         squeezed = any(a.squeezed for a in args)
         if squeezed and shape != self.rows:
             raise Unreadable("a fold without its axes beside a row")
-        if not squeezed and shape not in (self.full, self.kept) and math.prod(shape) != 1:  # type: ignore[arg-type]
+        if not squeezed and shape not in (self.full, self.kept) and math.prod(shape) != 1:
             tail = shape[-self.folded :]
             if tail != self.full[-self.folded :]:
                 raise Unreadable("a value that lies across the row")

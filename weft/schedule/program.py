@@ -156,9 +156,8 @@ class _Planner:
     def _single(self, n: Node, op: Op) -> None:
         travels = None  # what Python numbers are to a kernel
         if not all(isinstance(i.type, TensorType) for i in n.inputs):
-            travels = weak_dtype(
-                result_dtype(*(getattr(i.type, "dtype", i.type) for i in n.inputs))
-            )
+            kinds: list[Any] = [getattr(i.type, "dtype", i.type) for i in n.inputs]
+            travels = weak_dtype(result_dtype(*kinds))
         inputs = [self._operand(i, travels) for i in n.inputs]
         if op.dense:
             inputs = [s if self._dense(s) else self._copy(s) for s in inputs]

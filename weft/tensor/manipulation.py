@@ -329,7 +329,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
 
 def _cropped(v: Value, pairs: list[tuple[int, int]]) -> tuple[Value, list[tuple[int, int]]]:
     starts = tuple(max(-a, 0) for a, _ in pairs)
-    left: Any = [n - max(-a, 0) - max(-b, 0) for n, (a, b) in zip(v.type.shape, pairs, strict=True)]  # type: ignore[operator]
+    left: Any = [n - max(-a, 0) - max(-b, 0) for n, (a, b) in zip(v.type.shape, pairs, strict=True)]
     if min(left) < 0:
         raise ShapeError("pad", expected=f"to cut off at most {v.type.shape}", got=str(pairs))
     v = slice_(

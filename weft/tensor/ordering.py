@@ -134,8 +134,8 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
         raise ShapeError("nonzero", expected="at least one axis", got=str(v.type))
     rest, out = flat_nonzero(v, "nonzero"), []
     for n in reversed(v.type.shape[1:]):
-        out.append(remainder(rest, max(n, 1)))  # type: ignore[type-var]
-        rest = floor_divide(rest, max(n, 1))  # type: ignore[type-var]
+        out.append(remainder(rest, max(n, 1)))
+        rest = floor_divide(rest, max(n, 1))
     return (rest, *reversed(out))
 
 

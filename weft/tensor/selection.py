@@ -130,7 +130,7 @@ def _scatter(op: Op, x: Any, axis: Any, index: Any, src: Any) -> Value:
             got=f"{i.type}, {s.type}, {v.type}",
         )
     for k, (m, n, r) in enumerate(zip(*shapes, strict=True)):
-        if m > r or (m > n and k != a):  # type: ignore[operator]
+        if m > r or (m > n and k != a):
             raise ShapeError(
                 place,
                 expected=f"an index no larger than {s.type} and, but for axis {a}, {v.type}",

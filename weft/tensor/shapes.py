@@ -192,7 +192,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         raise ShapeError(
             "flatten", expected="start_dim <= end_dim", got=f"{start_dim} and {end_dim}"
         )
-    joined = math.prod(shape[first : last + 1])  # type: ignore[arg-type]
+    joined = math.prod(shape[first : last + 1])
     return ops.reshape(v, shape=(*shape[:first], joined, *shape[last + 1 :]))
 
 

@@ -139,7 +139,7 @@ class Tensor(Value):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has added up here."""
-        return None if self.leaf is None else grad_of(self.leaf)
+        return None if self.leaf is None else grad_of(self.leaf)  # type: ignore[return-value]
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:

@@ -42,6 +42,8 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
             return f(*args, **kwargs)
         if is_users(f.__code__.co_filename):
             return _entered(f)(*args, **kwargs)
+        if f in SPECIAL:
+            return SPECIAL[f](*args, **kwargs)
         return _library(_with_converted_cells(f), args, kwargs)
     if kind is types.MethodType:
         return call(f.__func__, f.__self__, *args, **kwargs)

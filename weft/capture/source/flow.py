@@ -6,18 +6,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from weft.capture.chosen import TYPES, Chosen
 from weft.capture.join import UNDEFINED
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.reads import refuse, seen
 from weft.capture.source.signals import Return, Signal
 from weft.capture.source.symbolic import Loop, branch
 from weft.control.build import truth
-from weft.errors import DTypeError
+from weft.errors import DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.define import Value, installed, real
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
-from weft.types.dtype import int64
+from weft.tensor.tensor import Tensor
+from weft.types.dtype import bool_, float64, int64
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
@@ -144,7 +146,7 @@ def _count(items: Range, body: Any, get: Thunk, put: Put, names: Names, signal: 
 
     def step() -> Any:
         nonlocal now
-        i = now
+        i = Chosen.of(now)
         now = now + items.step
         return body(i)
 
@@ -238,4 +240,35 @@ def compare(left: Any, symbols: tuple[str, ...], *rights: Thunk) -> Any:
     return and_(lambda: value, lambda: compare(right, symbols[1:], *rights[1:]))
 
 
-SPECIAL[range] = _range
+def _int(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and is_symbolic(args[0]) and args[0].type.dtype.is_int:
+        return item(args[0])
+    return int(*args, **kwargs)
+
+
+def _float(*args: Any) -> Any:
+    if len(args) == 1 and is_symbolic(args[0]):
+        x = item(args[0])
+        return x if x.kind is float else Chosen.of(astype(Tensor(x.data), dtype=float64))
+    return float(*args)
+
+
+def _bool(*args: Any) -> Any:
+    return truth(args[0], "bool()") if args and is_symbolic(args[0]) else bool(*map(seen, args))
+
+
+def item(x: Any) -> Any:
+    """`x.item()`: the one element of a tensor as a number."""
+    if not is_symbolic(x):
+        return x.item()
+    if x.type.dtype is bool_:
+        return truth(x, "item()")
+    if x.type.size != 1:
+        raise ShapeError("item()", expected="a tensor of one element", got=str(x.type))
+    kind = float if x.type.dtype.is_float else int
+    plain = Tensor(x.data)
+    wide = plain if plain.dtype is TYPES[kind].dtype else astype(plain, dtype=TYPES[kind].dtype)
+    return Chosen.of(wide if wide.type.shape == () else reshape(wide, shape=()))
+
+
+SPECIAL.update({range: _range, int: _int, float: _float, bool: _bool, Tensor.item: item})

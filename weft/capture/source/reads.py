@@ -79,6 +79,9 @@ def attr(owner: Any, name: str) -> Any:
         return later.call(found.fget, owner)
     value = getattr(owner, name)
     if not isinstance(owner, _FIXED) and not _is_internal(type(owner)):
+        number = g.number(getattr(owner, "__dict__", None), name, value)
+        if number is not None:
+            return number
         g.attribute(owner, name, value)
     return value
 
@@ -112,6 +115,9 @@ def item(owner: Any, key: Any) -> Any:
         return owner[key]
     value = owner[key]
     if isinstance(owner, dict):
+        number = g.number(owner, key, value)
+        if number is not None:
+            return number
         g.item(owner, key, value)
     else:
         g.element(owner, operator.index(key), value)

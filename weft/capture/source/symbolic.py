@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.capture.chosen import TYPES, Chosen
 from weft.capture.guards import same
-from weft.capture.join import Slots, as_value, is_undefined, join, refused, said
+from weft.capture.join import Slots, as_value, is_number, is_undefined, join, said
+from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
 from weft.capture.structure import flatten
 from weft.control.build import build_cond, build_while, state_params, truth
@@ -15,7 +17,7 @@ from weft.errors import CaptureError
 from weft.ops.define import Value, capturing, data_of, installed
 from weft.ops.elementwise import logical_or
 from weft.types import TensorType
-from weft.types.dtype import bool_, int64
+from weft.types.dtype import bool_
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
@@ -91,6 +93,7 @@ class Loop:
         self.check, self.body, self.get, self.put, self.names = check, body, get, put, names
         self.slots = Slots()
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
+        self.numbers: set[int] = set()  # those that stay numbers to Python
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
         self.blank: Any = NOTHING if signal is None else blank(signal.value)
@@ -115,7 +118,7 @@ class Loop:
         test.leaves = body.leaves
         stands = list(leaves)
         for i, p in zip(at, params, strict=True):
-            stands[i] = p
+            stands[i] = Chosen.of(p) if i in self.numbers or type(leaves[i]) is Chosen else p
         stand = form.build(stands)
         if self.signals:
             stand[2] = Signal(*stand[2])
@@ -164,7 +167,7 @@ class Loop:
         )
         final = list(leaves)
         for i, o in zip(at, outs, strict=True):
-            final[i] = o
+            final[i] = Chosen.of(o) if type(stands[i]) is Chosen else o
         self._assigned(inplace, leaves, final, outs)
         variables, kept, last = form.build(final)
         self.put(*variables)
@@ -274,6 +277,7 @@ class Loop:
         wider = isinstance(after, Value) and after.type.shape == () and after.type.dtype.is_float
         if i in self.lifted and wider and not before.type.dtype.is_float:
             self.lifted[i] = after.type
+            self.numbers.discard(i)
             raise _Again
         raise refused(
             "a loop",
@@ -284,12 +288,15 @@ class Loop:
 
     def _lift(self, i: int, form: Any, x: Any, y: Any) -> TensorType:
         """What a number that a step changes is carried as."""
-        if type(x) in (bool, int, float) and isinstance(y, Value) and y.type.shape == ():
-            return y.type
         if type(x) is bool and type(y) is bool:
             return TensorType((), bool_)
-        if type(x) is int and type(y) is int:
-            return TensorType((), int64)
+        if type(x) in TYPES and is_number(y):
+            kind = y.kind if type(y) is Chosen else type(y)
+            if kind is type(x):
+                self.numbers.add(i)
+                return TYPES[kind]
+        elif type(x) in (bool, int, float) and isinstance(y, Value) and y.type.shape == ():
+            return y.type
         raise refused(
             "a loop",
             "variables that are the same, or tensors, in every step",

@@ -265,9 +265,9 @@ def glu(input: Any, dim: int = -1) -> Any:
     """
     x = floating(input, "glu")
     axis, shape = normalize_axis(dim, x.type.ndim, "glu"), x.type.shape
-    if shape[axis] % 2:  # type: ignore[operator]
+    if shape[axis] % 2:
         raise ShapeError("glu", expected="an axis of even size", got=f"{x.type} along {dim}")
-    half = shape[axis] // 2  # type: ignore[operator]
+    half = shape[axis] // 2
     sizes = tuple(half if a == axis else n for a, n in enumerate(shape))
     steps = (1,) * len(shape)
     a, b = (

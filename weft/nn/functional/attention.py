@@ -61,7 +61,7 @@ def scaled_dot_product_attention(
             1.0 / applied(math.sqrt, q.type.shape[-1])
             if scale is None
             else number(scale, place, "scale")
-        )  # type: ignore[arg-type]
+        )
     mask = () if attn_mask is None else (_mask(attn_mask, q),)
     if dropout_p:
         weights = ops.attention_weights(q, k, *mask, causal=causal, scale=by)

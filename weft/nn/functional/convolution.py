@@ -174,7 +174,7 @@ def _conv(
     if isinstance(padding, str) and padding == "same":
         if any(s != 1 for s in steps):
             raise ShapeError(place, expected="stride 1 with padding 'same'", got=str(stride))
-        whole = [d * (k - 1) for d, k in zip(apart, w.type.shape[2:], strict=True)]  # type: ignore[operator]
+        whole = [d * (k - 1) for d, k in zip(apart, w.type.shape[2:], strict=True)]
         zeros = tuple(n // 2 for n in whole)
         if any(n % 2 for n in whole):  # the odd zero goes behind
             behind = tuple((0, n % 2) for n in whole)

@@ -152,7 +152,7 @@ def batch_norm(
         stats = (floating(s, "batch_norm") for s in (running_mean, running_var))
         out = batch_norm_apply(x, *stats, *params, eps=floor)
     else:
-        n = x.type.size // (x.type.shape[1] or 1) if x.type.ndim > 1 else 0  # type: ignore[operator]
+        n = x.type.size // (x.type.shape[1] or 1) if x.type.ndim > 1 else 0
         if n < 2:
             raise ShapeError(
                 "batch_norm",
@@ -161,7 +161,7 @@ def batch_norm(
             )
         out, mean, var = batch_norm_op(x, *params, eps=floor)
         with standard_mode():
-            unbiased, rest = n / (n - 1), 1.0 - momentum
+            unbiased, rest = n / (n - 1), 1.0 - momentum  # type: ignore[operator]
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:
                 seen = now.detach() * unbiased if now is var else now.detach()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.capture.join import refused
+from weft.capture.refusal import refused
 from weft.ops import elementwise as ew
 from weft.ops.define import Op, Value, data_of, installed
 from weft.tensor.tensor import Tensor
@@ -55,7 +55,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any, type | None]:
     """Operands for an op; the kind of number it gives, None beside a tensor."""
     numbers = [type(x) is Chosen or not isinstance(x, Value) for x in (a, b)]
     if all(numbers):
-        kinds = [x.kind if type(x) is Chosen else (int if type(x) is bool else type(x)) for x in (a, b)]
+        kinds = [x.kind if type(x) is Chosen else type(_number(x)) for x in (a, b)]
         kind = float if float in kinds else int
         dtype = TYPES[kind].dtype
         return _strong(as_chosen(_number(a)), dtype), _strong(as_chosen(_number(b)), dtype), kind
@@ -81,6 +81,8 @@ def _arithmetic(name: str, op: Op, *, floats: bool = True, ints: bool = True) ->
                 f"{name} of {kind.__name__}s",
                 "make it a tensor: wf.tensor(number)",
             )
+        if kind is not None and name in ("floordiv", "mod"):
+            _known_divisor(b)
         out = op(x, y)
         return out if kind is None else Chosen.of(out)
 
@@ -111,10 +113,15 @@ def _divide(a: Any, b: Any) -> Any:
     x, y, kind = _pair(a, b)
     if kind is None:
         return ew.divide(x, y)
-    # Python divides by zero by raising, which a program can't
-    if type(b) is not Chosen and b != 0:
-        return Chosen.of(ew.divide(_strong(x, float64), _strong(y, float64)))
-    raise refused("a division of numbers", "a divisor that is known", "one that depends on tensors")
+    _known_divisor(b)
+    return Chosen.of(ew.divide(_strong(x, float64), _strong(y, float64)))
+
+
+def _known_divisor(b: Any) -> None:
+    """Python raises on a division by zero, which a program can't."""
+    if type(b) is Chosen or b == 0:
+        got = "zero" if type(b) is not Chosen else "one that depends on tensors"
+        raise refused("a division of numbers", "a divisor that is known", got)
 
 
 Chosen.__truediv__ = _divide  # type: ignore[method-assign, assignment]
@@ -140,7 +147,6 @@ for _name, _op in {
 
 def _unary(name: str, op: Op) -> None:
     setattr(Chosen, f"__{name}__", lambda a: Chosen.of(op(Tensor(data_of(a)))))
-    setattr(Chosen, f"__{name}__", getattr(Chosen, f"__{name}__"))
 
 
 _unary("neg", ew.negative)

@@ -1,0 +1,95 @@
+"""A network with the shape of its input: it learns to work out formulas such as (T and not F) or T.
+
+Every formula is a tree, and the network goes through it by plain recursion. No two formulas need
+be alike; compiled, each shape of tree is captured once.
+"""
+
+import sys
+
+import numpy as np
+
+import weft as wf
+import weft.nn.functional as F
+from weft import nn
+
+
+def formula(rng, depth):
+    """A random tree: (operation, operands...) or a letter, T or F."""
+    kind = rng.choice(["and", "or", "not"]) if depth else rng.choice(["T", "F"])
+    if not depth:
+        return str(kind)
+    return (str(kind), *(formula(rng, depth - 1) for _ in range(1 if kind == "not" else 2)))
+
+
+def truth(tree):
+    if isinstance(tree, str):
+        return tree == "T"
+    operation, *operands = tree
+    values = [truth(t) for t in operands]
+    return not values[0] if operation == "not" else {"and": all, "or": any}[operation](values)
+
+
+def said(tree):
+    if isinstance(tree, str):
+        return tree
+    operation, *operands = map(said, tree)
+    return f"not {operands[0]}" if operation == "not" else f"({f' {operation} '.join(operands)})"
+
+
+class TreeNet(nn.Module):
+    """A vector for every part of a formula, made of those of its parts."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.letters = nn.ParameterDict({c: nn.Parameter(wf.randn(1, width)) for c in "TF"})
+        self.operations = nn.ModuleDict(
+            {"not": nn.Linear(width, width)}
+            | {name: nn.Linear(2 * width, width) for name in ("and", "or")}
+        )
+        self.head = nn.Linear(width, 1)
+
+    def vector(self, tree):
+        if isinstance(tree, str):
+            return self.letters[tree]
+        operation, *operands = tree
+        parts = wf.concat([self.vector(t) for t in operands], axis=1)
+        return F.tanh(self.operations[operation](parts))
+
+    def forward(self, tree):
+        return self.head(self.vector(tree)).reshape(())
+
+
+def main(steps=600, compiled=True, depth=2):
+    wf.manual_seed(0)
+    rng = np.random.default_rng(0)
+    model = TreeNet()
+    optimizer = wf.optim.Adam(model.parameters(), lr=1e-2)
+
+    def step(tree, answer):
+        optimizer.zero_grad()
+        score = model(tree)
+        loss = F.binary_cross_entropy_with_logits(score, answer)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    if compiled:
+        step = wf.compile(step)
+    losses = []
+    for n in range(1, steps + 1):
+        tree = formula(rng, depth)
+        losses.append(step(tree, wf.tensor(float(truth(tree)))).item())
+        if n % 100 == 0:
+            print(f"step {n:4d}   mean loss {np.mean(losses[-100:]):.4f}")
+
+    with wf.no_grad():
+        tests = [formula(rng, depth + 1) for _ in range(100)]  # deeper than any it has seen
+        found = [(model(t).item() > 0) == truth(t) for t in tests]
+    for tree, right in list(zip(tests, found, strict=True))[:3]:
+        print(f"{said(tree)}: {'right' if right else 'wrong'}")
+    print(f"{np.mean(found):.0%} of deeper formulas are right")
+    return losses, model
+
+
+if __name__ == "__main__":
+    main(20 if "--quick" in sys.argv else 600, "--eager" not in sys.argv)
