@@ -41,7 +41,7 @@ class TreeNet(nn.Module):
 
     def __init__(self, width=16):
         super().__init__()
-        self.letters = nn.ParameterDict({c: nn.Parameter(wf.randn(1, width)) for c in "TF"})
+        self.letters = nn.Embedding(2, width)
         self.operations = nn.ModuleDict(
             {"not": nn.Linear(width, width)}
             | {name: nn.Linear(2 * width, width) for name in ("and", "or")}
@@ -50,7 +50,7 @@ class TreeNet(nn.Module):
 
     def vector(self, tree):
         if isinstance(tree, str):
-            return self.letters[tree]
+            return self.letters(wf.tensor(["TF".index(tree)]))
         operation, *operands = tree
         parts = wf.concat([self.vector(t) for t in operands], axis=1)
         return F.tanh(self.operations[operation](parts))

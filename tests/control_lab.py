@@ -61,7 +61,7 @@ def slopes(f: Callable[..., Any], places: list[int]) -> Callable[..., Any]:
             out = wf.tensor(0.0)
             for v in found:
                 if v.dtype.is_float:
-                    out = out + (v * v * 0.5 + v).sum()
+                    out = out + (v * v * 0.5 + v).sum().astype(wf.float32)
             return out
 
         y, pullback = wf.vjp(total, *[args[i] for i in places])

@@ -192,7 +192,13 @@ class Compiled:
         old, program = self.latest
         symbols = program.captured.symbols
         failed = symbols.failure(leaves, symbols.live()) if symbols is not None else None
-        return why(old, key) or (f"no longer {failed}" if failed else "other state")
+        guards = program.captured.guards
+        return (
+            why(old, key)
+            or (f"no longer {failed}" if failed else "")
+            or (guards.check() if guards is not None else "")
+            or "gradients are not where they were"
+        )
 
     def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
         """A capture with what the policy leaves open; closed, where the code can't take that."""

@@ -445,6 +445,36 @@ def test_code_that_takes_no_symbols_is_captured_with_values():
     agree(lambda x, n: x * float.fromhex(float.hex(n)), *[(X, n) for n in (0.5, 0.25)], captures=2)
 
 
+class Decayed:
+    def __init__(self):
+        self.rate, self.config = 0.5, {"bias": 1.0, "n": 2}
+
+    def step(self, x):
+        return x * self.rate + self.config["bias"] * self.config["n"]
+
+
+def test_numbers_of_objects_are_inputs_once_they_change():
+    owner = Decayed()
+    compiled = wf.compile(owner.step, fallback=False)
+
+    def agrees(captures):
+        assert bits(compiled(X)) == bits(owner.step(X))
+        assert compiled.captures == captures
+
+    agrees(1)
+    for n in range(4):
+        owner.rate = 0.1 * n
+        agrees(2)
+    for n in range(4):
+        owner.rate, owner.config["bias"] = 0.3 * n, -1.0 * n
+        agrees(3)
+    owner.rate = 3  # another type
+    agrees(4)
+    text = str(compiled.explain(X))
+    assert "rate, read at every call" in text
+    assert "was 0.5, now it is 0.0" in text
+
+
 def test_sizes_and_numbers_together():
     calls = [(tensor(n, 3), n / 7) for n in (4, 5, 6, 7, 8)]
     agree(lambda x, lr: x * lr / x.shape[0] + (lr * x.shape[0]), *calls, captures=2)

@@ -65,6 +65,7 @@ FUNCTIONAL = {
 
 WITHOUT = {
     **dict.fromkeys(("constant", "parameter", "result"), "no computation, a part of a graph"),
+    **dict.fromkeys(("cond", "while", "while_grad"), "control flow, tested in tests/control"),
     **dict.fromkeys(
         ("normal", "randint", "random_bits", "uniform"), "numbers of Weft's own generator"
     ),
@@ -332,6 +333,7 @@ def softmax_grad(g: T, y: T, *, axis: int) -> T:
 TORCH: dict[str, Counterpart] = {
     **{name: getattr(torch, name) for name in SAME},
     **FUNCTIONAL,
+    "again": torch.ops.aten.alias,
     "alias": torch.ops.aten.alias,
     "all": along(torch.all),
     "any": along(torch.any),

@@ -36,15 +36,15 @@ class Unjoined:
     def __init__(self, error: CaptureError) -> None:
         object.__setattr__(self, "error", error)
 
-    def _used(self, *_: Any, **__: Any) -> Any:
+    def used(self, *_: Any, **__: Any) -> Any:
         raise object.__getattribute__(self, "error")
 
-    __getattr__ = __setattr__ = __call__ = __iter__ = __len__ = __bool__ = _used
-    __getitem__ = __setitem__ = __contains__ = __index__ = __int__ = __float__ = _used
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _used
-    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _used
-    __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __neg__ = __abs__ = _used
-    __lt__ = __le__ = __gt__ = __ge__ = _used
+    __getattr__ = __setattr__ = __call__ = __iter__ = __len__ = __bool__ = used
+    __getitem__ = __setitem__ = __contains__ = __index__ = __int__ = __float__ = used
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = used
+    __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = used
+    __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __neg__ = __abs__ = used
+    __lt__ = __le__ = __gt__ = __ge__ = used
 
 
 def is_undefined(x: Any) -> bool:

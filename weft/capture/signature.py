@@ -111,7 +111,9 @@ class Marks:
 
     def opens(self, leaves: Sequence[Any]) -> bool:
         """Whether anything of a call is a symbol."""
-        return bool(self.sizes or self.outside) or (self.numbers and any(type(x) in (float, int) for x in leaves))
+        return bool(self.sizes or self.outside) or (
+            self.numbers and any(type(x) in (float, int) for x in leaves)
+        )
 
 
 class Policy:

@@ -1,16 +1,17 @@
-"""What attention kernels are made of: columns of tiles, rows brought to scratch memory, keys packed
-for the tiles, what a weight of 0 adds.
+"""What attention kernels are made of: products of tiles, rows brought to scratch memory and stored
+from there, keys packed for the tiles, what a weight of 0 adds.
 """
 
 from __future__ import annotations
 
-from weft.codegen.contract_index import arg, call, equal, fits, function, invert, put, walk
+from weft.codegen.contract_index import YES, arg, call, equal, fits, function, invert, put, walk
 from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_load
 from weft.codegen.contract_tile import tile_function, tile_name
-from weft.codegen.registers import literal, memory
+from weft.codegen.registers import intrinsic, literal, memory
 from weft.codegen.text import Text, Value, i64
+from weft.codegen.verbs import cast
 from weft.schedule.contract_spec import ContractSpec
-from weft.types import DType
+from weft.types.dtype import DType, float64
 
 
 def tiles(spec: ContractSpec) -> tuple[str, list[Text]]:
@@ -171,3 +172,66 @@ def line_function(dtype: DType) -> Text:
         t.store(x, t.at(arg("out", "ptr"), element, j), align)
     t.emit("ret void")
     return t
+
+
+def scale_function(spec: ContractSpec) -> Text:
+    """scale(at, count, by): so many numbers of the operands' dtype, in place, in whole vectors."""
+    p = Packing(spec)
+    t = function("scale", "void", at="ptr", count="i64", by="double")
+    by = cast(t, cast(t, arg("by", "double"), float64, spec.dtype), spec.dtype, p.acc)
+    spread = t.splat(by, p.lanes)
+    with t.loop(0, arg("count"), p.lanes) as i:
+        here = t.at(arg("at", "ptr"), p.one, i)
+        x = settled(t, spec.dtype, t.load(p.many, here, p.wide))
+        t.store(settled(t, spec.dtype, t.op("fmul", x, spread)), here, p.wide)
+    t.emit("ret void")
+    return t
+
+
+def store_function(spec: ContractSpec) -> Text:
+    """store(out, source, pitch, rows, cols): rows of sums as a dense result."""
+    p, cols = Packing(spec), arg("cols")
+    words = {"pitch": "i64", "rows": "i64", "cols": "i64"}
+    t = function("store", "void", out="ptr", source="ptr", **words)
+    whole = t.op("and", cols, i64(-p.lanes))
+    with t.loop(0, arg("rows")) as i:
+        to = p.element_at(t, arg("out", "ptr"), t.mul(i, cols))
+        from_ = t.at(arg("source", "ptr"), p.one, t.mul(i, arg("pitch")))
+        for low, high, type_, step in ((i64(0), whole, p.many, p.lanes), (whole, cols, p.one, 1)):
+            with t.loop(low, high, step) as j:
+                x = t.load(type_, t.at(from_, p.one, j), p.wide)
+                t.store(cast(t, x, p.acc, spec.dtype), p.element_at(t, to, j), p.align)
+    t.emit("ret void")
+    return t
+
+
+def small_function(spec: ContractSpec) -> Text:
+    """small(source, row, col, rows, cols): whether all elements of a matrix are below 2**40."""
+    p, cols = Packing(spec), arg("cols")
+    words = {"row": "i64", "col": "i64", "rows": "i64", "cols": "i64"}
+    t = function("small", "i1", source="ptr", **words)
+    whole = t.select(equal(t, arg("col"), 1), t.op("and", cols, i64(-p.lanes)), i64(0))
+    lanes = t.variable(Value(f"<{p.lanes} x i1>", "splat (i1 true)"))
+    one = t.variable(YES)
+
+    def below(x: Value, lanes: int) -> Value:
+        return t.compare("fcmp olt", intrinsic(t, "fabs", x), literal(2.0**40, p.acc, lanes))
+
+    with t.loop(0, arg("rows")) as i:
+        row = p.element_at(t, arg("source", "ptr"), t.mul(i, arg("row")))
+        with t.loop(0, whole, p.lanes) as j:
+            x = p.run(t, p.element_at(t, row, j))
+            lanes.set(t.op("and", lanes.get(), below(x, p.lanes)))
+        with t.loop(whole, cols) as j:
+            x = t.load(p.element, p.element_at(t, row, t.mul(j, arg("col"))), p.align)
+            one.set(t.op("and", one.get(), below(p.widen(t, x), 1)))
+    bits = t.convert("bitcast", lanes.get(), f"i{p.lanes}")
+    all_ = t.compare("icmp eq", bits, Value(bits.type, "-1"))
+    t.emit(f"ret {t.op('and', all_, one.get())}")
+    return t
+
+
+def settled(t: Text, dtype: DType, x: Value) -> Value:
+    """Rounded to a dtype that is held in a wider one, as the end of an op does."""
+    acc = dtype.compute
+    return x if dtype is acc else cast(t, cast(t, x, acc, dtype), dtype, acc)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from weft.codegen.attention_parts import settled
 from weft.codegen.contract_index import arg, call, function
 from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto
 from weft.codegen.registers import literal, memory
@@ -41,8 +42,7 @@ class Rows:
 
     def settled(self, x: Value) -> Value:
         """Rounded to the operands' dtype, as the end of an op does."""
-        d = self.spec.dtype
-        return x if d is self.acc else cast(self.t, cast(self.t, x, self.acc, d), d, self.acc)
+        return settled(self.t, self.spec.dtype, x)
 
     def number(self, value: float, lanes: int) -> Value:
         return literal(value, self.acc, lanes)
@@ -181,7 +181,7 @@ def slopes_function(spec: Attention) -> Text:
                 for g in range(k.groups):
                     at = t.add(r, g * k.group)
                     x = t.op("fmul", k.settled(k.get(grads, at)), k.get(weights, at))
-                    there = upto(t, t.sub(arg("keys"), r), k.group, g * k.group)
+                    there = upto(t, t.sub(arg("limit"), r), k.group, g * k.group)
                     lanes.take(g, t.select(there, x, nothing))
             total.set(monoid.join([total.get()], lanes.finish(k.groups, start))[0])
         t.store(monoid.finish([total.get()]), t.at(sums, one, i), k.acc.itemsize)

@@ -17,6 +17,7 @@ _SYMBOL = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+_LISTS = (ast.List, ast.ListComp)
 N = TypeVar("N", bound=ast.AST)
 
 
@@ -91,8 +92,13 @@ class Expressions(ast.NodeTransformer):
             return node
         if any(isinstance(n, ast.Slice) for n in inside([node.slice])):
             node.value = op(node, "seen", node.value)
-            return node
+            return op(node, "new", node)
         return op(node, "item", node.value, node.slice)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        lists = isinstance(node.left, _LISTS) or isinstance(node.right, _LISTS)
+        self.generic_visit(node)
+        return op(node, "new", node) if lists else node
 
     def visit_Call(self, node: ast.Call) -> Any:
         plain = isinstance(node.func, ast.Name) and node.func.id in _FRAME

@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen
-from weft.capture.join import UNDEFINED
+from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.reads import refuse, seen
 from weft.capture.source.signals import Return, Signal
 from weft.capture.source.symbolic import Loop, branch
+from weft.capture.structure import flatten
 from weft.control.build import truth
 from weft.errors import DTypeError, ShapeError
 from weft.ir import Node
-from weft.ops.define import Value, installed, real
+from weft.ops.define import Value, capturing, installed, real
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
@@ -37,6 +38,15 @@ def load(read: Thunk) -> Any:
 
 def is_symbolic(x: Any) -> bool:
     return isinstance(x, Value) and isinstance(real(x), Node)
+
+
+def given(x: Any) -> Any:
+    """What a function returns: it may hold nothing that two paths left in different ways."""
+    if capturing.now is not None:
+        for v in flatten(x)[0]:
+            if type(v) is Unjoined:
+                v.used()
+    return x
 
 
 def test(x: Any) -> bool:

@@ -144,6 +144,11 @@ def made(x: Any) -> Any:
     return x
 
 
+def new(x: Any) -> Any:
+    """What a slice or an operator gave: a list is another one than those it was made of."""
+    return made(x) if type(x) is list else x
+
+
 def shown(x: Any) -> Any:
     """A value about to become text."""
     if isinstance(x, Value) and capturing.now is not None:

@@ -117,6 +117,8 @@ class Statements(Expressions):
             if getattr(s, "ready", False):
                 return [s]
             value = self.visit(s.value) if s.value is not None else ast.Constant(None)
+            if isinstance(s.value, ast.Name | ast.Tuple | ast.List | ast.Dict):
+                value = op(s, "given", at(s, value))
             s.value = op(s, "Return", at(s, value)) if ctx.loop else at(s, value)
             return [s]
         if isinstance(s, ast.Break) and ctx.loop:
@@ -375,13 +377,10 @@ class Statements(Expressions):
         return at(node, ast.Expr(call))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        # a name that blocks share can't be annotated; what it says is nothing to a program
         if node.value is None:
-            return node
-        value = self.visit(node.value)
-        if isinstance(node.target, ast.Name):
-            node.value = value
-            return node
-        return self._assign(node, node.target, value)
+            return at(node, ast.Pass())
+        return self._assign(node, node.target, self.visit(node.value))
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         out: list[ast.stmt] = []
