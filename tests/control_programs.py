@@ -81,7 +81,7 @@ def ternary(x, y):
 
 @case("and, or, not", *BOTH)
 def logic(x, y):
-    a = (x.sum() > 0 and y.sum() > 0) or not x[0] == 1
+    a = (x.sum() > 0 and y.sum() > 0) or not x[0] > 1
     return x * 2 if a else y * 1
 
 
@@ -341,7 +341,8 @@ def stars(x, y):
             return a * k + rest[0]
         return more["z"] - a
 
-    return f(*[x, y], **{"z": y})
+    named = {"z": y}
+    return f(*[x, y], **named)
 
 
 @case("numbers that branches choose", (X, Y), (-X, Y))

@@ -33,7 +33,7 @@ from weft.passes.simplify import simplify
 from weft.passes.sink import sink
 from weft.passes.split import split
 from weft.passes.turn import turn
-from weft.runtime.executable import Executable, fits
+from weft.runtime.executable import Executable, fits, unchanged
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
 
@@ -141,6 +141,15 @@ class Compiled:
             raise AttributeError(name)
         return getattr(self.function, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or "__wrapped__" not in self.__dict__:
+            object.__setattr__(self, name, value)
+        else:  # of the module, say: what is read from here is read there
+            setattr(self.function, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, (self.function, self.fallback, self.name, self.policy.dynamic)
+
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
@@ -226,7 +235,8 @@ class Instances:
         """Whether the program is right for a call."""
         symbols = self.captured.symbols
         assert symbols is not None
-        return symbols.failure(leaves) is None and fits(self.captured, leaves)
+        known = symbols.failure(leaves) is None and unchanged(self.captured)
+        return known and fits(self.captured, leaves)
 
     def make(
         self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]

@@ -2,9 +2,9 @@
 
 import pytest
 from control_lab import agree, bits, compiled, ran
+from control_programs import CASES
 
 import weft as wf
-from control_programs import CASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -276,7 +276,7 @@ def _note(target: Any) -> Any:
 
 def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
     """A cotangent for each result; zeros for those that have none."""
-    outs = [installed.tensor(o) for o in n.output]
+    outs = [installed.tensor(o) for o in n.output or _operands(n)]
     return tuple(given[i] if i in given else zeros_for[0](o.type) for i, o in enumerate(outs))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, pull
 from weft.capture.guards import Guards
-from weft.capture.signature import Marks, opened
+from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
 from weft.capture.trace import Cell, Trace
@@ -68,6 +68,7 @@ class Captured:
     empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
     symbols: Symbols | None = None  # sizes and numbers of the call that are left open
     guards: Guards | None = None  # what converted code read from outside
+    held: tuple[tuple[Value, Any, Any], ...] = ()  # tensors from outside: note and type of each
 
 
 def capture(
@@ -80,6 +81,14 @@ def capture(
     """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of;
     `marks` says which sizes and numbers are symbols too.
     """
+    for x in leaves:
+        if has_elements(x):
+            raise CaptureError(
+                "capture",
+                expected="tensors, and Python values that stay as they are",
+                got=f"an argument of type {type(x).__name__}",
+                hint="pass wf.asarray(x)",
+            )
     trace = Trace()
     trace.symbols, given = opened(leaves, marks or Marks(numbers=False))
     if marks is not None and marks.numbers:
@@ -145,18 +154,24 @@ def finish(
         elif id(x) in known or not isinstance(x.data, Node):
             outputs.append(Output(value=x))
         else:
+            if x.leaf is not None:
+                raise CaptureError(
+                    "capture",
+                    expected="results that ops have made",
+                    got=f"a {x.type} made with requires_grad=True",
+                    hint="set requires_grad of the result outside",
+                )
             outputs.append(Output(result=result(x.data)))
     writes = [Write(None if n is None else result(n), cell) for cell, n in trace.state()]
-    for cell in trace.cells.values():
-        if cell.written and not cell.is_grad and not _plain(cell.owner.note):
-            raise CaptureError(
-                "capture",
-                expected="tensors from outside to be updated inside wf.no_grad()",
-                got="an update with a history",
-            )
-    writes += [
-        Write(result(stands[i].data), argument=i) for i in firsts if stands[i].data is not before[i]
-    ]
+    written = [c.owner for c in trace.cells.values() if c.written and not c.is_grad]
+    changed = [i for i in firsts if stands[i].data is not before[i]]
+    if not all(_plain(x.note) for x in (*written, *(stands[i] for i in changed))):
+        raise CaptureError(
+            "capture",
+            expected="tensors from outside to be updated inside wf.no_grad()",
+            got="an update with a history",
+        )
+    writes += [Write(result(stands[i].data), argument=i) for i in changed]
     noted, seeds, slopes = _gradient(trace, found, outputs)
     inputs, params = _inputs(trace, firsts, [before[i] for i in firsts])
     position = {p: i for i, p in enumerate(params)}
@@ -173,7 +188,14 @@ def finish(
         tuple(c for c in trace.cells.values() if c.empty),
         trace.symbols,
         trace.guards if len(trace.guards) else None,
+        tuple(_held(c) for c in trace.cells.values() if not c.is_grad),
     )
+
+
+def _held(cell: Cell) -> tuple[Value, Any, Any]:
+    """A tensor from outside, and its note and type before the call."""
+    data, note = cell.before if cell.written else (cell.owner.data, cell.owner.note)
+    return cell.owner, note, data.layout.type
 
 
 def _plain(note: Any) -> bool:

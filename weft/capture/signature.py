@@ -6,9 +6,12 @@ and says which sizes have been seen to change.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from weft.autodiff.mode import recording
 from weft.capture.structure import Form
@@ -41,11 +44,20 @@ def kind(leaves: Sequence[Any], form: Form) -> Key:
 def _kind(x: Any) -> Any:
     if type(x) is float or type(x) is int:
         return type(x)
+    if has_elements(x):
+        return type(x), type(x)
     try:
         hash(x)
     except TypeError:
         return type(x), id(x)
     return type(x), x
+
+
+def has_elements(x: Any) -> bool:
+    """Whether an argument is something other than a tensor whose elements may change."""
+    if isinstance(x, (set, bytearray, deque)):
+        return True
+    return hasattr(type(x), "__array__") and not isinstance(x, (Value, np.generic))
 
 
 def _repeated(leaves: Sequence[Any]) -> list[int]:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +45,8 @@ class Form:
             at += child.count
         if self.kind in (tuple, list):
             return self.kind(parts)
+        if issubclass(self.kind, defaultdict):
+            return self.kind(self.names[0], zip(self.names[1:], parts, strict=True))
         if issubclass(self.kind, dict):
             return self.kind(zip(self.names, parts, strict=True))
         if issubclass(self.kind, tuple):
@@ -57,7 +60,7 @@ class Form:
         mapping = isinstance(self.kind, type) and issubclass(self.kind, dict)
         out = []
         for i, child in enumerate(self.children):
-            name = self.names[i] if self.names else i
+            name = self.names[i - len(self.children)] if self.names else i
             dotted = self.names and not mapping
             out += child.paths(f"{prefix}.{name}" if dotted else f"{prefix}[{name!r}]")
         return out
@@ -78,6 +81,9 @@ def _form(x: Any, leaf: Callable[[Any], None]) -> Form:
     kind = type(x)
     if kind is tuple or kind is list:
         return Form(kind, (), tuple([_form(v, leaf) for v in x]))
+    if isinstance(x, defaultdict):  # its first name is what makes missing values
+        names = (x.default_factory, *x)
+        return Form(kind, names, tuple([_form(v, leaf) for v in x.values()]))
     if isinstance(x, dict):
         return Form(kind, tuple(x), tuple([_form(v, leaf) for v in x.values()]))
     if isinstance(x, tuple) and hasattr(kind, "_fields"):

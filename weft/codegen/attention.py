@@ -1,8 +1,8 @@
-"""The kernels of attention and its gradient: see `weft.schedule.attention` for what they compute and
-WORDS for their params.
+"""The kernels of attention and its gradient: see `weft.schedule.attention` for what they compute
+and WORDS for their params.
 
-A task has a matrix, or some of its rows. It packs the keys for the tiles of a contraction, then goes
-block by block: scaled queries, scores, weights, results.
+A task has a matrix, or some of its rows. It packs the keys for the tiles of a contraction, then
+goes block by block: scaled queries, scores, weights, results.
 """
 
 from __future__ import annotations

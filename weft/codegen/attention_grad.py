@@ -52,9 +52,9 @@ def gradient(k: Task) -> None:
         ):
             r = k.near(k.room(by), k.bytes(pitch))
             k.product(limit, cols, rows, k.across(of, "pitch"), r, to_, pitch, YES)
-    for n, name, cols in ((1, "key_sums", "depth"), (2, "value_sums", "width")):
-        to = k.result(n, "keys", cols)
-        call(t, "void", "store", to, k.room(name), k[f"{cols}_pitch"], keys, k[cols])
+    for n, name, side in ((1, "key_sums", "depth"), (2, "value_sums", "width")):
+        to = k.result(n, "keys", side)
+        call(t, "void", "store", to, k.room(name), k[f"{side}_pitch"], keys, k[side])
 
 
 def _bounded(k: Task, g: Value, q: Value, key: Value, value: Value) -> Value:

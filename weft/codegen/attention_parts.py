@@ -54,8 +54,8 @@ def _column_function(spec: ContractSpec) -> Text:
 
 
 def _product_function(spec: ContractSpec) -> Text:
-    """product(rows, cols, steps, l, l_row, l_step, r, r_step, r_panel, c, c_row, go_on): a matrix of
-    sums, panel by panel of its columns; where `go_on`, sums that c holds go on.
+    """product(rows, cols, steps, l, l_row, l_step, r, r_step, r_panel, c, c_row, go_on): a matrix
+    of sums, panel by panel of its columns; where `go_on`, sums that c holds go on.
     """
     words = {"rows": "i64", "cols": "i64", "steps": "i64"}
     l = {"l": "ptr", "l_row": "i64", "l_step": "i64"}
@@ -111,8 +111,9 @@ def bring_function(spec: ContractSpec) -> Text:
 
 
 def transpose_function(spec: ContractSpec) -> Text:
-    """transpose(out, source, row, col, rows, cols, table): a matrix whose rows are a tile's columns,
-    packed for it: panel after panel of rows, in each `cols` steps. `table` has a word for each.
+    """transpose(out, source, row, col, rows, cols, table): a matrix whose rows are a tile's
+    columns, packed for it: panel after panel of rows, in each `cols` steps. `table` has a word for
+    each.
     """
     words = {"row": "i64", "col": "i64", "rows": "i64", "cols": "i64"}
     t = function("transpose", "void", out="ptr", source="ptr", **words, table="ptr")

@@ -11,7 +11,7 @@ from weft.codegen.contract_index import arg, call, function
 from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto
 from weft.codegen.registers import literal, memory
 from weft.codegen.text import Text, Value, i64
-from weft.codegen.verbs import cast, emit
+from weft.codegen.verbs import Leaf, cast, emit
 from weft.ops.math import exp
 from weft.ops.scalar import input_
 from weft.schedule.attention import MOST_GOING_ON, Attention
@@ -150,8 +150,8 @@ def _exponentials(k: Rows, i: Value, top: Value) -> Value:
         with k.vectors(start, t.min(t.add(start, CHUNK), k.width)) as r:
             for g in range(k.groups):
                 at = t.add(r, g * k.group)
-                known = (k.get(row, at), spread)
-                (x,) = emit(t, [rule], k.group, lambda n, _, known=known: known[n.value])
+                known = {0: k.get(row, at), 1: spread}
+                (x,) = emit(t, [rule], k.group, _leaf(known))
                 lanes.take(g, x)
                 k.put(x, row, at)
         total.set(monoid.join([total.get()], lanes.finish(k.groups, start))[0])
@@ -160,6 +160,10 @@ def _exponentials(k: Rows, i: Value, top: Value) -> Value:
         return out
     positive = t.compare("fcmp ogt", out, k.number(0.0, 1))
     return t.select(positive, out, k.number(1.0, 1))
+
+
+def _leaf(known: dict[int, Value]) -> Leaf:
+    return lambda n, _: known[n.value]
 
 
 def slopes_function(spec: Attention) -> Text:

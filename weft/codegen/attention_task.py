@@ -90,7 +90,9 @@ class Task:
         sides = (*self.sides(letter), self["keys"], self[cols])
         call(self.t, "void", "transpose", self.room(to), source, *sides, self.room("table"))
 
-    def bring(self, to: str, pitch: str, source: Value, letter: str, rows: Value, cols: str) -> None:
+    def bring(
+        self, to: str, pitch: str, source: Value, letter: str, rows: Value, cols: str
+    ) -> None:
         sides = (*self.sides(letter), rows, self[cols])
         call(self.t, "void", "bring", self.room(to), self[pitch], source, *sides)
 
@@ -139,8 +141,8 @@ class Task:
     # keys left out
 
     def behind(self, rows: Value, row: Value, low: Value, high: Value, pitch: str) -> None:
-        """For each block from `low` to `high`, what the keys left out add to its sums: from the last
-        block back. `rows` of what is summed are `row` bytes apart.
+        """For each block from `low` to `high`, what the keys left out add to its sums: from the
+        last block back. `rows` of what is summed are `row` bytes apart.
         """
         t, p, size, block = self.t, self.p, self[pitch], self["block"]
         minus = literal(-0.0, p.acc, p.lanes)

@@ -37,15 +37,28 @@ class Program:
         return Explanation(self.name, self.executable)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = self._leaves(args, kwargs)
-        executable = self.executable if self.at is None else self.at(leaves)
+        executable, leaves = self._bound(args, kwargs)
         return executable(leaves)
 
     def eager(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph op by op, with the same bits."""
+        executable, leaves = self._bound(args, kwargs)
+        return executable(leaves, run=lambda xs: replay(executable.captured.function, tuple(xs)))
+
+    def _bound(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Executable, list[Any]]:
+        """What runs a call, and its leaves."""
         leaves = self._leaves(args, kwargs)
         executable = self.executable if self.at is None else self.at(leaves)
-        return executable(leaves, run=lambda xs: replay(executable.captured.function, tuple(xs)))
+        if not executable.fits(leaves):
+            raise GuardError(
+                self.name,
+                expected="parameters, gradients and other state as when it was captured",
+                got="a gradient where there was none, or none where there was one, or another type",
+                hint="wf.compile captures again",
+            )
+        return executable, leaves
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call, each checked against what the program was made for."""

@@ -8,6 +8,7 @@ that the runtime installs, and launched).
 from __future__ import annotations
 
 import inspect
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -159,6 +160,22 @@ class _Capturing(threading.local):
 
 
 capturing = _Capturing()
+
+
+class _Changes:
+    """Moves on whenever a tensor that is there is given another type or another place on the tape:
+    what programs that read it have to look at again.
+    """
+
+    def __init__(self) -> None:
+        self._count = itertools.count(1)
+        self.now = 0
+
+    def note(self) -> None:
+        self.now = next(self._count)
+
+
+changes = _Changes()
 
 
 def host_number(read: Callable[[], float]) -> Any:

@@ -1,4 +1,6 @@
-"""Composites by their bodies, to the bottom: what is left are ops with a kernel of their own."""
+"""Composites by their bodies, to the bottom: what is left are ops with a kernel of their own, some
+of them composites (`weft.ops.whole`).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ from weft.autodiff.mode import no_grad
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
 from weft.ops.record import record
+from weft.ops.whole import whole
 
 
 def inline(f: Function) -> Function:
-    """`f` without composites."""
+    """`f` without composites that have no kernel of their own."""
     return splice(f, {})
 
 
@@ -27,7 +30,7 @@ def splice(f: Function, given: dict[Node, Node]) -> Function:
             env[n] = several[n.inputs[0]][n.attr("position")]
             continue
         inputs = tuple([env[i] for i in n.inputs])
-        if op.body is not None:
+        if op.body is not None and not whole(op.name, [i.type for i in inputs], dict(n.attrs)):
             several[n] = _called(op, inputs, n)
             env[n] = several[n][0]
         elif all(a is b for a, b in zip(inputs, n.inputs, strict=True)):

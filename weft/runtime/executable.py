@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from weft.capture.capture import Captured
 from weft.capture.numbers import Reader, checker, reader
 from weft.capture.trace import Cell
 from weft.ir import Function
-from weft.ops.define import Call, Op, Value, installed
+from weft.ops.define import Call, Op, Value, changes, installed
 from weft.ops.record import replay
 from weft.runtime.native_program import Native
 from weft.types.size import Number
@@ -51,6 +52,7 @@ class Executable:
         self.flat = captured.form.kind if captured.form.kind in (tuple, list) and leaves else None
         self.state = tuple(self.owners)
         self.guards = captured.guards
+        self.seen = -1  # changes there had been when state was last looked at
         #: whether a call needs no more than the arguments' layouts to be right
         self.direct = (
             self.plain
@@ -67,11 +69,22 @@ class Executable:
         """Whether gradients are where they were when the call was captured."""
         if self.holds is not None and not self.holds(leaves):
             return False
-        return fits(self.captured, leaves)
+        return self._unchanged() and fits(self.captured, leaves)
 
     def guarded(self) -> bool:
         """Whether what the function read from outside is what it was."""
+        if not self._unchanged():
+            return False
         return self.guards is None or self.guards.check() is None
+
+    def _unchanged(self) -> bool:
+        """Whether tensors from outside are of the type, and where on the tape, that they were."""
+        now = changes.now
+        if self.seen != now:
+            if not unchanged(self.captured):
+                return False
+            self.seen = now
+        return True
 
     def __call__(
         self, leaves: list[Any], run: Callable[[list[Any]], tuple[Any, ...]] | None = None
@@ -90,9 +103,15 @@ class Executable:
             xs += self.scalars(leaves)
         if inputs.random:
             key, offset = installed.random_state[0]()
-            installed.random_state[1]((key, (offset + captured.drawn) % 2**64))
+            after = (key, (offset + captured.drawn) % 2**64)
+            installed.random_state[1](after)
             xs += [_signed(key), _signed(offset)]
-        outs = self.forward.run(xs) if run is None else run(xs)
+        try:
+            outs = self.forward.run(xs) if run is None else run(xs)
+        except BaseException:
+            if inputs.random and installed.random_state[0]() == after:
+                installed.random_state[1]((key, offset))  # nothing was drawn
+            raise
         if run is None and self.gradient is not None and recording.get():
             self._note(xs, outs)
         if self.single:
@@ -110,15 +129,20 @@ class Executable:
     def _finish(self, leaves: Sequence[Any], outs: tuple[Any, ...]) -> Any:
         """Put new values where they belong and results into their structure."""
         captured = self.captured
+        owners, names, values = [], [], []
         for w in captured.writes:
             made = None if w.result is None else outs[w.result]
-            if w.cell is None:
-                leaves[w.argument].data = made.data  # type: ignore[index, union-attr]
-            elif w.cell.is_grad:
-                leaf = w.cell.owner if w.cell.argument is None else leaves[w.cell.argument].leaf
-                leaf.grad = made
+            if w.cell is not None and w.cell.is_grad:
+                owner = w.cell.owner if w.cell.argument is None else leaves[w.cell.argument].leaf
+                name, value = "grad", made
             else:
-                w.cell.owner.data = made.data  # type: ignore[union-attr]
+                owner = leaves[w.argument] if w.cell is None else w.cell.owner  # type: ignore[index]
+                name, value = "data", made.data  # type: ignore[union-attr]
+            owners.append(owner)
+            names.append(name)
+            values.append(value)
+        # all of it or nothing: no signal is handled and no other thread runs inside of this
+        deque(map(setattr, owners, names, values), 0)
         found = [
             outs[o.result]
             if o.result is not None
@@ -183,6 +207,11 @@ def fits(captured: Captured, leaves: list[Any]) -> bool:
         if cell.is_grad and _grad(cell, leaves) is None:
             return False
     return all(_grad(c, leaves) is None for c in captured.empty)
+
+
+def unchanged(captured: Captured) -> bool:
+    """Whether tensors from outside are of the type, and where on the tape, that they were."""
+    return all(x.note is note and x.type is type_ for x, note, type_ in captured.held)
 
 
 def _grad(cell: Cell, leaves: list[Any]) -> Any:

@@ -90,16 +90,18 @@ class _Code:
         self.recipes: list[int] = []
         self.recipe_of: list[int] = []  # of each phase: where its recipe starts, or -1
         self.longest = 1  # frame
-        self.begins: list[int] = []  # of each step: its first phase
+        self.begins: list[int] = []  # of each step: its first phase, that of its group included
+        self.own: list[int] = []  # of each step: the first phase that is its own
         self.tables: list[int] = []  # of steps that run together
         self.operands: list[tuple[int, int]] = []  # words of recipes that point to those
         self.addresses: list[int] = []  # words of tables that are phases
         leaps: list[tuple[int, int]] = []  # jumps: phase, step
         counts = plan.together or (1,) * len(plan.steps)
         for i, (step, count) in enumerate(zip(plan.steps, counts, strict=True)):
+            self.begins.append(len(self.recipe_of))
             if count > 1:
                 leaps.append((self._together(count), i + count))
-            self.begins.append(len(self.recipe_of))
+            self.own.append(len(self.recipe_of))
             if step.jump is not None:
                 leaps.append((len(self.recipe_of), step.jump.target))
                 self._phase(0, 0, step.jump.when, len(self.recipes))
@@ -138,7 +140,7 @@ class _Code:
         self._phase(side_by_side[0], count, 1, len(self.recipes))
         self.operands.append((len(self.recipes) + 3, len(self.tables)))
         self.recipes += (0, 1, ABSOLUTE, 0, 0)
-        self.tables += (0, len(self.begins), count)
+        self.tables += (0, len(self.own), count)
         self._phase(0, 0, 0, -1)
         return len(self.recipe_of) - 1
 
@@ -152,7 +154,7 @@ class _Code:
             self.tables.append(self.longest)
             for i in range(first, first + count):
                 self.addresses.append(len(self.tables))
-                self.tables += (self.begins[i], self.begins[i + 1] - self.begins[i])
+                self.tables += (self.own[i], self.begins[i + 1] - self.own[i])
         self.operands = [(word, moved[table]) for word, table in self.operands]
 
 

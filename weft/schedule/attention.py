@@ -5,15 +5,15 @@ Every sum keeps the order it has in the composite's body: scores and results are
 row of weights adds up in the lanes of any reduction of a last axis (docs/numerics.md). So no bit
 changes.
 
-Under a causal mask keys behind the last query of a block are left out. Their weights are 0, or NaN
-where the whole row is: a lane of exponentials, which starts from +0, takes a 0 without a change, and
-what a weight of 0 adds to a chain that ends there, a zero with a sign or NaN, is summed up
-separately (0 * v over the keys left out, from -0) and added at its end.
+Under a causal mask keys behind the last query of a block are left out. Their weights are 0, or
+NaN where the whole row is: a lane of exponentials, which starts from +0, takes a 0 without a
+change, and what a weight of 0 adds to a chain that ends there, a zero with a sign or NaN, is summed
+up separately (0 * v over the keys left out, from -0) and added at its end.
 
 The gradient computes a block's weights again, then their cotangents, and goes on with the sums of
-all keys' and values' cotangents, block after block, so a matrix is one task. It leaves keys out only
-where nothing can overflow: a product of 0 is then a zero, and the sums that begin with these begin
-with +0.
+all keys' and values' cotangents, block after block, so a matrix is one task. It leaves keys out
+only where nothing can overflow: a product of 0 is then a zero, and the sums that begin with these
+begin with +0.
 """
 
 from __future__ import annotations
@@ -34,12 +34,8 @@ from weft.types.record import dataclass
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
-#: queries below which packing keys costs more than it gives, unless there is little to pack
-FEW, LITTLE = 8, 1 << 13
 #: bytes of a block of scores; rows of one at most, and where sums over rows go on
 BLOCK, MOST, MOST_GOING_ON = 1 << 18, 28, 56
-#: matrices from which a task each is enough for the gradient
-MATRICES = 4
 #: rows that share packed keys, at least
 SHARE = 64
 
@@ -118,42 +114,14 @@ class Attention:
         return self.causal and self.mask != "add"
 
 
-def fusible(name: str, types: Sequence[Any], attrs: dict[str, Any]) -> bool:
-    """Whether a call is one launch, however its operands lie."""
-    if name not in ("attention", "attention_vjp"):
-        return False
-    if not all(isinstance(t, TensorType) for t in types):
-        return False
-    if not all(isinstance(n, int) for t in types for n in t.shape):
-        return False
-    if type(attrs["scale"]) is not float:
-        return False
-    if name == "attention":
-        return _fusible(*types)
-    g, q, k, v, *mask = types
-    added = any(m.dtype.is_float for m in mask)  # it has a cotangent, too
-    alone = not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]  # broadcast ones are sums
-    few = math.prod(q.shape[:-2]) < MATRICES
-    return _fusible(*types[1:]) and g.dtype is q.dtype and not (added or alone or few)
-
-
-def _fusible(q: TensorType, k: TensorType, v: TensorType, *mask: TensorType) -> bool:
-    d = q.dtype
-    same = d.is_float and k.dtype is d and v.dtype is d and all(m.dtype in (bool_, d) for m in mask)
-    if not same or len(mask) > 1 or min(t.ndim for t in (q, k, v)) < 2:
-        return False
-    little: Any = k.shape[-2] * (q.shape[-1] + v.shape[-1])  # type: ignore[operator]
-    return bool(q.shape[-2] >= FEW or little <= LITTLE)  # type: ignore[operator]
-
-
 def plan_attention(
     name: str, layouts: Sequence[Layout], attrs: dict[str, Any], machine: Machine
 ) -> Launch:
-    """The launch of a call that is fusible."""
+    """The launch of a call that `weft.ops.whole` says is one."""
     grad = name == "attention_vjp"
     q, k, v, *mask = layouts[grad:]
     dtype = q.type.dtype
-    batch = broadcast_shapes(*(x.type.shape[:-2] for x in (q, k, v)), place=name)
+    batch: Any = broadcast_shapes(*(x.type.shape[:-2] for x in (q, k, v)), place=name)
     (rows, depth), (keys, width) = _ends(q), _ends(v)
     out = Layout.dense(TensorType((*batch, rows, width), dtype))
     outs = tuple(Layout.dense(x.type) for x in (q, k, v)) if grad else (out,)
@@ -186,9 +154,7 @@ def _up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
-def _blocks(
-    spec: Attention, values: dict[str, int], matrices: int, threads: int
-) -> dict[str, int]:
+def _blocks(spec: Attention, values: dict[str, int], matrices: int, threads: int) -> dict[str, int]:
     """How rows are cut into blocks and tasks."""
     products, rows = spec.products, values["rows"]
     height = products.tile.heights[0]

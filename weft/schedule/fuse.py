@@ -17,7 +17,8 @@ from weft.ops.elementwise import copy
 from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.record import expanded
 from weft.ops.scalar import Scalar, input_
-from weft.schedule.attention import fusible, plan_attention
+from weft.ops.whole import whole
+from weft.schedule.attention import plan_attention
 from weft.schedule.fuse_contract import plan_contraction
 from weft.schedule.fuse_fold import FoldBody
 from weft.schedule.launch import Launch, Machine
@@ -51,7 +52,7 @@ def plan_composite(
     """The composite on operands of these layouts as one launch, or None."""
     if any(x is None for x in layouts):
         return None
-    if fusible(op.name, types, attrs):
+    if whole(op.name, types, attrs):
         return plan_attention(op.name, layouts, attrs, machine)  # type: ignore[arg-type]
     f = expanded(op.name, op.body, types, attrs)  # type: ignore[arg-type]
     try:

@@ -11,7 +11,7 @@ import os
 import threading
 from typing import Any
 
-from weft.errors import DTypeError, NumericsError, ShapeError
+from weft.errors import CaptureError, DTypeError, NumericsError, ShapeError
 from weft.ops import random as ops
 from weft.ops.define import Op, Value, capturing, installed
 from weft.ops.elementwise import astype, less
@@ -61,6 +61,16 @@ def _signed(n: int) -> int:
 _generator = _Generator()
 
 
+def _not_captured(name: str) -> None:
+    c = capturing.now
+    if c is not None and not c.by_hand:
+        raise CaptureError(
+            name,
+            got="a call inside a function that is being captured",
+            hint="call it before; random numbers inside go on from there",
+        )
+
+
 def manual_seed(seed: int) -> None:
     """Start the sequence of random numbers that belongs to `seed`.
 
@@ -74,6 +84,7 @@ def manual_seed(seed: int) -> None:
     n = integer(seed, "manual_seed")
     if not -(2**63) <= n < 2**64:
         raise NumericsError("manual_seed", expected="a seed of 64 bits", got=str(n))
+    _not_captured("manual_seed")
     with _generator.lock:
         _generator.key, _generator.offset = n % 2**64, 0
 
@@ -86,6 +97,7 @@ def get_rng_state() -> tuple[int, int]:
     >>> wf.get_rng_state()
     (7, 0)
     """
+    _not_captured("get_rng_state")
     with _generator.lock:
         return _generator.key, _generator.offset
 
@@ -103,6 +115,7 @@ def set_rng_state(state: tuple[int, int]) -> None:
     numbers = sizes(state, "set_rng_state")
     if len(numbers) != 2 or not all(0 <= n < 2**64 for n in numbers):
         raise ShapeError("set_rng_state", expected="what get_rng_state gave", got=repr(state))
+    _not_captured("set_rng_state")
     with _generator.lock:
         _generator.key, _generator.offset = numbers
 

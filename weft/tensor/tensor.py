@@ -28,7 +28,7 @@ from weft.errors import (
 )
 from weft.ir import user_location
 from weft.ops import elementwise as ew
-from weft.ops.define import Value, capturing, data_of, installed, real, standard_mode
+from weft.ops.define import Value, capturing, changes, data_of, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
@@ -121,10 +121,12 @@ class Tensor(Value):
                     hint="use .detach()",
                 )
             self.note = self.leaf = None
+            changes.note()
         elif self.note is None:
             if not self.dtype.is_float:
                 raise GradError("requires_grad", expected="a floating dtype", got=self.dtype.name)
             self.note = self.leaf = Leaf()
+            changes.note()
 
     def requires_grad_(self, wanted: bool = True) -> Tensor:
         """Set `requires_grad` and give the tensor back."""
@@ -235,9 +237,11 @@ class Tensor(Value):
         if c is not None and c.takes((new,)):
             data = data_of(new)
             c.write(self)
-        self.data = data
         noted = new.note if recording.get() else None
-        self.note = noted if noted is not None else self.leaf
+        note = noted if noted is not None else self.leaf
+        if note is not self.note or new.type is not self.type:
+            changes.note()
+        self.data, self.note = data, note
 
     # Python protocols
 

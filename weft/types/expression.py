@@ -90,8 +90,8 @@ def split(a: Terms, b: Terms) -> tuple[Terms, Terms]:
 
 def _multiple(a: Terms, b: Terms) -> tuple[Terms, Terms]:
     """Division by a sum: whole if `a` is a monomial times it, else not tried."""
-    if a and b:
-        (m, c), (n, d) = a[-1], b[-1]
+    n, d = b[-1] if b else ((), 1)
+    for m, c in a if len(a) == len(b) else ():
         left = _without(m, n)
         if left is not None and c % d == 0:
             q = ((left, c // d),)
@@ -135,8 +135,8 @@ class Table:
         """a // b, of a `b` that is not 0."""
         q, r = split(a, b)
         divisor, left = value_of(b), value_of(r)
-        if divisor is not None and left is not None:
-            return combined(q, constant(left // divisor))
+        if left == 0 or (divisor is not None and left is not None):
+            return combined(q, constant(left // divisor if divisor else 0))
         least, most = self.range(r)
         if least >= 0 and most < self.range(b)[0]:
             return q
@@ -151,8 +151,8 @@ class Table:
         """a % b, of a `b` that is not 0."""
         _, r = split(a, b)
         divisor, left = value_of(b), value_of(r)
-        if divisor is not None and left is not None:
-            return constant(left % divisor)
+        if left == 0 or (divisor is not None and left is not None):
+            return constant(left % divisor if divisor else 0)
         least, most = self.range(r)
         if least >= 0 and most < self.range(b)[0]:
             return r

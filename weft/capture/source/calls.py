@@ -214,12 +214,8 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
         return default[0]
 
 
-def _isinstance(x: Any, kinds: Any) -> bool:
-    return isinstance(x, kinds)
-
-
 #: classes that are called like functions
 _FUNCTIONS = {bool, int, float, str, range, enumerate, zip, map, filter, reversed, list, tuple,
               dict, set, frozenset, type, super}  # fmt: skip
 #: builtins that are operators here; more are added where they are defined
-SPECIAL: dict[Any, Any] = {getattr: _getattr, setattr: set_attr, isinstance: _isinstance}
+SPECIAL: dict[Any, Any] = {getattr: _getattr, setattr: set_attr}

@@ -49,7 +49,9 @@ def thunk(body: ast.expr) -> ast.Lambda:
 def is_bool(test: ast.expr) -> bool:
     """Whether an expression is a Python bool whatever its operands are."""
     if isinstance(test, ast.Compare):
-        return all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
+        operands = [test.left, *test.comparators]
+        flags = any(isinstance(x, ast.Constant) and type(x.value) is bool for x in operands)
+        return not flags and all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
     if isinstance(test, ast.BoolOp):
         return all(map(is_bool, test.values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -144,8 +146,8 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if plain:
             return node
-        membership = any(isinstance(o, ast.In | ast.NotIn) for o in node.ops)
-        if len(node.ops) == 1 and not membership:
+        plainly = not any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops)
+        if len(node.ops) == 1 and plainly:
             return node
         symbols = ast.Tuple([ast.Constant(_SYMBOL[type(o)]) for o in node.ops], ast.Load())
         return op(node, "compare", node.left, symbols, *map(thunk, node.comparators))

@@ -14,6 +14,7 @@ from weft.capture.source.signals import Return, Signal
 from weft.capture.source.symbolic import Loop, branch
 from weft.capture.structure import flatten
 from weft.control.build import truth
+from weft.control.nodes import BOOL
 from weft.errors import DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.define import Value, capturing, installed, real
@@ -234,11 +235,17 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
-    "is": lambda a, b: a is b,
-    "is not": lambda a, b: a is not b,
+    "is": lambda a, b: _identical(a, b),
+    "is not": lambda a, b: not _identical(a, b),
     "in": lambda a, b: a in seen(b),
     "not in": lambda a, b: a not in seen(b),
 }
+
+
+def _identical(a: Any, b: Any) -> bool:
+    if type(b) is bool and is_symbolic(a):
+        raise refuse(f"a test whether a tensor is {b}", "compare with ==, or test it by itself")
+    return a is b
 
 
 def compare(left: Any, symbols: tuple[str, ...], *rights: Thunk) -> Any:
@@ -251,8 +258,9 @@ def compare(left: Any, symbols: tuple[str, ...], *rights: Thunk) -> Any:
 
 
 def _int(*args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and is_symbolic(args[0]) and args[0].type.dtype.is_int:
-        return item(args[0])
+    if len(args) == 1 and is_symbolic(args[0]) and not args[0].type.dtype.is_float:
+        x = args[0]
+        return item(astype(x, dtype=int64) if x.type.dtype is bool_ else x)
     return int(*args, **kwargs)
 
 
@@ -281,4 +289,26 @@ def item(x: Any) -> Any:
     return Chosen.of(wide if wide.type.shape == () else reshape(wide, shape=()))
 
 
-SPECIAL.update({range: _range, int: _int, float: _float, bool: _bool, Tensor.item: item})
+def _isinstance(x: Any, kinds: Any) -> bool:
+    if type(x) is Chosen:
+        return issubclass(x.kind, kinds)
+    if is_symbolic(x) and x.type is BOOL and isinstance(True, kinds) and kinds is not object:
+        raise refuse("a test whether a condition on tensors is a Python bool")
+    return isinstance(x, kinds)
+
+
+def _type(*args: Any) -> Any:
+    return args[0].kind if len(args) == 1 and type(args[0]) is Chosen else type(*args)
+
+
+SPECIAL.update(
+    {
+        isinstance: _isinstance,
+        type: _type,
+        range: _range,
+        int: _int,
+        float: _float,
+        bool: _bool,
+        Tensor.item: item,
+    }
+)

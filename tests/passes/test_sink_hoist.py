@@ -1,0 +1,79 @@
+"""Casts behind views, invariant values out of loops: the text after each, and the same bits."""
+
+from __future__ import annotations
+
+import pytest
+
+import weft as wf
+from tests.passes.test_golden import inputs, values
+from weft.ops.language import parse, verify
+from weft.passes.hoist import hoist
+from weft.passes.sink import sink
+
+pytestmark = pytest.mark.tiny
+
+SLICED = """
+fn f(%x: f32[8, 4]) -> f16[4, 8] {
+  %h = astype %x {dtype = f16}
+  %t = permute_dims %h {axes = (1, 0)}
+  return %t
+}"""
+BROADCAST = """
+fn f(%x: f32[4]) -> f16[8, 4] {
+  %h = astype %x {dtype = f16}
+  %t = broadcast_to %h {shape = (8, 4)}
+  return %t
+}"""
+READ_TWICE = """
+fn f(%x: f32[8, 4]) -> (f16[4, 8], f16[8, 4]) {
+  %h = astype %x {dtype = f16}
+  %t = permute_dims %h {axes = (1, 0)}
+  return %t, %h
+}"""
+
+
+def _ops(f):
+    return [n.op.name for n in f.order]
+
+
+def test_a_cast_goes_behind_the_view_that_reads_it():
+    before = parse(SLICED).entry
+    after = sink(before)
+    verify(after)
+    assert _ops(after) == ["permute_dims", "astype"]
+    assert values(after, inputs(before)) == values(before, inputs(before))
+
+
+@pytest.mark.parametrize("text", [BROADCAST, READ_TWICE], ids=["more elements", "read twice"])
+def test_a_cast_stays_where_moving_it_costs(text):
+    f = parse(text).entry
+    assert sink(f) is f
+
+
+def _converge(x, w):
+    while x.sum() < 100.0:
+        x = x + wf.exp(w @ w).sum()
+    return x
+
+
+def test_what_a_loop_computes_the_same_way_is_computed_before_it():
+    compiled = wf.compile(_converge, fallback=False)
+    x, w = wf.rand(4), wf.rand(8, 8)
+    captured = compiled.graph(x, w)
+    after = hoist(captured)
+    (loop,) = [n for n in after.order if n.op.name == "while"]
+    assert "matmul" in _ops(after) and "matmul" not in _ops(loop.regions[1])
+    assert compiled(x, w).tolist() == _converge(x, w).tolist()
+
+
+def test_an_op_that_can_fail_stays_in_the_loop():
+    def walk(x, table, i):
+        while x.sum() < 10.0:
+            x = x + wf.take(table, i, axis=0).sum()
+        return x
+
+    compiled = wf.compile(walk, fallback=False)
+    x, table = wf.full((2,), 50.0), wf.rand(3, 2)
+    assert compiled(x, table, wf.tensor([9])).tolist() == [50.0, 50.0]  # the loop never runs
+    after = hoist(compiled.graph(x, table, wf.tensor([9])))
+    assert "take" not in _ops(after)
