@@ -38,8 +38,7 @@ class Block(nn.Module):
 
     def forward(self, x, cache=None):  # (B, T, C)
         h = self.norm1(x)
-        h, _ = self.attend(h, h, h, need_weights=False, is_causal=cache is None, cache=cache)
-        x = x + h
+        x = x + self.attend(h, h, h, need_weights=False, is_causal=cache is None, cache=cache)[0]
         return x + self.narrow(F.gelu(self.wide(self.norm2(x))))
 
 
@@ -54,19 +53,15 @@ class GPT(nn.Module):
         self.head = nn.Linear(width, characters, bias=False)
 
     def forward(self, ids, caches=None):  # (B, T) -> (B, T, characters)
-        places = wf.arange(ids.shape[1])
-        if caches is not None:
-            places = places + caches[0].size
+        places = wf.arange(ids.shape[1]) + (0 if caches is None else caches[0].size)
         x = self.token(ids) + self.place(places)
         for n, block in enumerate(self.blocks):
             x = block(x, None if caches is None else caches[n])
         return self.head(self.norm(x))
 
     def caches(self):
-        width = self.token.weight.shape[1]
-        return [
-            nn.KeyValueCache(1, self.heads, self.length, width // self.heads) for _ in self.blocks
-        ]
+        each = self.token.weight.shape[1] // self.heads
+        return [nn.KeyValueCache(1, self.heads, self.length, each) for _ in self.blocks]
 
 
 def sample(model, start, count, temperature, compiled):
@@ -80,18 +75,20 @@ def sample(model, start, count, temperature, compiled):
 
     if compiled:
         following = wf.compile(following)
+    ids, out = wf.tensor([start]), []
     with wf.no_grad():
-        out = [following(wf.tensor([start]))]
-        for _ in range(count - 1):
-            out.append(following(out[-1]))
-    return [ids.item() for ids in out]
+        for _ in range(count):
+            ids = following(ids)
+            out.append(ids.item())
+    return out
 
 
 def main(steps=300, compiled=True, batch=16, length=96, sampled=80):
     wf.manual_seed(0)
     rng, words = np.random.default_rng(0), text()
     characters = sorted(set(words))
-    data = np.array([characters.index(c) for c in words])
+    number = {c: n for n, c in enumerate(characters)}
+    data = np.array([number[c] for c in words])
     model = GPT(len(characters), length)
     optimizer = wf.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
 
@@ -114,8 +111,7 @@ def main(steps=300, compiled=True, batch=16, length=96, sampled=80):
             print(f"step {n:4d}   loss {losses[-1]:.4f}")
 
     model.eval()
-    start = [characters.index(c) for c in "This is the "]
-    found = sample(model, start, min(sampled, length - len(start)), 0.5, compiled)
+    found = sample(model, [number[c] for c in "This is the "], sampled, 0.5, compiled)
     print("This is the " + "".join(characters[i] for i in found))
     return losses + found, model
 

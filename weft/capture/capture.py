@@ -96,8 +96,8 @@ def capture(
     try:
         with trace:
             stands = [
-                trace.argument(x, g) if isinstance(x, Value) else g
-                for x, g in zip(leaves, given, strict=True)
+                trace.argument(x, g, i) if isinstance(x, Value) else g
+                for i, (x, g) in enumerate(zip(leaves, given, strict=True))
             ]
             tensors = [i for i, x in enumerate(leaves) if isinstance(x, Value)]
             firsts = list({id(leaves[i]): i for i in reversed(tensors)}.values())[::-1]

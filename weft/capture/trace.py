@@ -69,6 +69,8 @@ class Trace:
     leaves: dict[Leaf, tuple[int, Value]] = field(default_factory=dict)  # of arguments: which
     scalars: dict[int, tuple[Node, Number]] = field(default_factory=dict)  # of arguments, by step
     symbols: Symbols | None = None
+    places: dict[Any, int] = field(default_factory=dict)  # leaves of arguments: which of the call's
+    own_leaves: set[Leaf] = field(default_factory=set)  # of tensors made meanwhile
     draws: Draws | None = None
     names: dict[Node, str] = field(default_factory=dict)  # of placeholders
     by_hand: bool = False
@@ -92,7 +94,7 @@ class Trace:
         self.params.append(node)
         return node
 
-    def argument(self, x: Value, type_: TensorType | None = None) -> Value:
+    def argument(self, x: Value, type_: TensorType | None = None, place: int = 0) -> Value:
         """What stands for a tensor that the function is called with, of a type that may have
         symbols in it.
         """
@@ -102,6 +104,7 @@ class Trace:
             if x.note is not None:
                 known.note = known.leaf = Leaf()
                 self.leaves[known.leaf] = len(self.params) - 1, x
+                self.places[known.leaf] = place
             self.arguments[id(x)] = known
         return known
 
@@ -129,7 +132,12 @@ class Trace:
         cell = self._cell(x)
         cell.before, cell.written = (x.data, x.note), True
 
+    def own_leaf(self, leaf: Leaf) -> None:
+        self.own_leaves.add(leaf)
+
     def read_grad(self, leaf: Leaf) -> Any:
+        if leaf in self.own_leaves:
+            return leaf.grad
         cell = self._cell(leaf)
         if cell.written:
             return leaf.grad
@@ -143,10 +151,11 @@ class Trace:
         return installed.tensor(cell.node)
 
     def write_grad(self, leaf: Leaf) -> None:
+        if leaf in self.own_leaves:
+            return
         cell = self._cell(leaf)
         of = self.leaves.get(leaf)
         if of is not None:
-            cell.argument = of[0]
             if of[1].leaf is None:
                 raise CaptureError(
                     "backward()",
@@ -192,6 +201,8 @@ class Trace:
         found = self.cells.get(id(owner))
         if found is None:
             found = self.cells[id(owner)] = Cell(owner)
+            if isinstance(owner, Leaf):
+                found.argument = self.places.get(owner)
         return found
 
     # the block

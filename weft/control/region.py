@@ -30,7 +30,7 @@ class Region:
     def __init__(self) -> None:
         self.parent: Any = capturing.now
         self.nodes: set[Node] = set()
-        self.own: dict[int, Any] = {}  # objects made meanwhile, held so that ids stay theirs
+        self.objects: dict[int, Any] = {}  # objects made meanwhile, held so that ids stay theirs
         self.written: dict[int, tuple[Value, Any, Any]] = {}  # tensor, what it held, its note
         self.grads: dict[Any, Any] = {}  # leaf -> the gradient it had
         self.changed: dict[int, tuple[Any, Any]] = {}  # object, what it consisted of
@@ -67,6 +67,11 @@ class Region:
         if leaf not in self.grads and leaf not in self.leaves:
             self.grads[leaf] = self.read_grad(leaf)
 
+    def own_leaf(self, leaf: Any) -> None:
+        self.leaves.add(leaf)
+        if self.parent is not None:
+            self.parent.own_leaf(leaf)
+
     def number(self, read: Callable[[], float]) -> Any:
         return read() if self.parent is None else self.parent.number(read)
 
@@ -93,7 +98,7 @@ class Region:
 
     def change(self, x: Any, name: str | None) -> None:
         """Told before Python changes a list, dict, set or object."""
-        if id(x) in self.own:
+        if id(x) in self.objects:
             return
         if type(x) in (list, dict, set):
             self.changed.setdefault(id(x), (x, type(x)(x)))

@@ -139,6 +139,9 @@ class Capture(Protocol):
     def write_grad(self, leaf: Any) -> None:
         """Told before a leaf is given another gradient."""
 
+    def own_leaf(self, leaf: Any) -> None:
+        """Told of a leaf whose tensor is part of the graph: its gradient is no one else's."""
+
     def number(self, read: Callable[[], float]) -> Any:
         """An input for a Python number that is read at every call."""
 

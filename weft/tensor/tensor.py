@@ -127,6 +127,8 @@ class Tensor(Value):
                 raise GradError("requires_grad", expected="a floating dtype", got=self.dtype.name)
             self.note = self.leaf = Leaf()
             changes.note()
+            if capturing.now is not None and not isinstance(self.data, Buffer):
+                capturing.now.own_leaf(self.leaf)
 
     def requires_grad_(self, wanted: bool = True) -> Tensor:
         """Set `requires_grad` and give the tensor back."""

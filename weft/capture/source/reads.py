@@ -138,9 +138,9 @@ def made(x: Any) -> Any:
     now = capturing.now
     if now is not None:
         guards().make(x)
-        own = getattr(now, "own", None)
-        if own is not None:
-            own[id(x)] = x
+        objects = getattr(now, "objects", None)
+        if objects is not None:
+            objects[id(x)] = x
     return x
 
 

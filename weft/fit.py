@@ -1,0 +1,295 @@
+"""A training loop for those who don't want to write one: epochs, validation, metrics, checkpoints.
+
+Nothing here can't be done by hand; `docs/training.md` shows how. A checkpoint holds what decides
+about the steps to come (weights, optimizer, schedule, random state, the place in the data), so a
+run that goes on from one ends with the bits of a run that was never stopped. Random numbers of
+others than Weft (NumPy's in a dataset, say) are not in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from weft.autodiff.mode import no_grad
+from weft.compile import compile as compiled
+from weft.debug.progress import Progress
+from weft.deploy.state import load, save
+from weft.errors import DTypeError, ShapeError, StateError
+from weft.nn.module import Module
+from weft.optim.clipping import clip_grad_norm_
+from weft.optim.plateau import ReduceLROnPlateau
+from weft.tensor.arguments import flag, integer, word
+from weft.tensor.random import get_rng_state, set_rng_state
+from weft.tensor.tensor import Tensor
+
+Loss = Callable[[Any, Any], Tensor]
+Numbers = dict[str, float]
+VERSION = 1
+
+
+def fit(
+    model: Module,
+    loss: Loss,
+    optimizer: Any,
+    loader: Iterable[Any],
+    *,
+    epochs: int,
+    validation: Iterable[Any] | None = None,
+    metrics: Mapping[str, Loss] | None = None,
+    scheduler: Any = None,
+    scheduler_step: str = "epoch",
+    max_norm: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    early_stop: int | None = None,
+    callbacks: Sequence[Callable[[Numbers], Any]] = (),
+    compile: bool = True,
+    progress: bool = True,
+) -> list[Numbers]:
+    """Train a model, and give the numbers of each epoch.
+
+    Of a batch that is a tuple, the last part is the target and the others are the model's
+    arguments; any other batch is both. `loss` and `metrics` are functions of output and target;
+    their means over an epoch's examples are its numbers, with `val_` in front for `validation`.
+
+    `scheduler` goes on after every "epoch" or "step"; gradients are clipped to `max_norm`. With a
+    path as `checkpoint`, one is written after each epoch and upon Ctrl-C, and if there is one it is
+    gone on from (unless `resume` is False). Training ends early after `early_stop` epochs without a
+    lower loss (that of `validation` if there is one), or when a callback, which gets an epoch's
+    numbers, gives True.
+
+    >>> import weft as wf
+    >>> x = wf.linspace(-1, 1, 40).reshape(-1, 1)
+    >>> loader = wf.data.DataLoader(wf.data.TensorDataset(x, 3 * x), batch_size=8, shuffle=True)
+    >>> line = wf.nn.Linear(1, 1)
+    >>> opt = wf.optim.SGD(line.parameters(), lr=0.3)
+    >>> history = wf.fit(line, wf.nn.functional.mse_loss, opt, loader, epochs=20, progress=False)
+    >>> history[-1]["loss"] < 1e-3
+    True
+    """
+    place = "fit"
+    if not isinstance(model, Module):
+        raise DTypeError(place, expected="a Module", got=type(model).__name__)
+    if integer(epochs, f"{place} epochs") < 0:
+        raise ShapeError(place, expected="0 epochs or more", got=str(epochs))
+    patience = None if early_stop is None else integer(early_stop, f"{place} early_stop")
+    word(scheduler_step, f"{place} scheduler_step", ("epoch", "step"))
+    loop = _Loop(model, loss, optimizer, dict(metrics or {}), scheduler, max_norm)
+    if flag(compile, f"{place} compile"):
+        loop.step, loop.measure = compiled(loop.step), compiled(loop.measure)  # type: ignore[method-assign]
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and flag(resume, f"{place} resume") and path.exists():
+        loop.restore(load(path), path.name)
+    was_training = model.training
+    with Progress(flag(progress, f"{place} progress"), epochs) as show, _finishing() as stopping:
+        try:
+            while loop.epoch < epochs and not loop.finished:
+                if not loop.train(loader, scheduler_step == "step", show, stopping):
+                    break
+                loop.end(validation, scheduler_step == "epoch", patience, callbacks)
+                show.epoch(loop.epoch, loop.history[-1])
+                if path is not None:
+                    save(loop.state(), path)
+                if stopping():
+                    break
+            if stopping() and path is not None:
+                save(loop.state(), path)
+        finally:
+            model.train(was_training)
+    if stopping():
+        raise KeyboardInterrupt
+    return loop.history
+
+
+class _Loop:
+    """A run: what is trained, and how far it is."""
+
+    def __init__(
+        self,
+        model: Module,
+        loss: Loss,
+        optimizer: Any,
+        metrics: dict[str, Loss],
+        scheduler: Any,
+        max_norm: float | None,
+    ) -> None:
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.metrics, self.scheduler, self.max_norm = metrics, scheduler, max_norm
+        self.epoch, self.position = 0, 0  # epochs that are over, and batches of this one
+        self.begin = get_rng_state()  # where this epoch's random numbers begin
+        self.sums = _Means()
+        self.history: list[Numbers] = []
+        self.finished = False
+
+    def step(self, batch: Any) -> dict[str, Any]:
+        """One batch: forward, backward, update."""
+        self.optimizer.zero_grad()
+        inputs, target = _parts(batch)
+        out = self.model(*inputs)
+        value = self.loss(out, target)
+        value.backward()
+        if self.max_norm is not None:
+            clip_grad_norm_(self.model.parameters(), self.max_norm)
+        self.optimizer.step()
+        with no_grad():
+            return {"loss": value, **{n: m(out, target) for n, m in self.metrics.items()}}
+
+    def measure(self, batch: Any) -> dict[str, Any]:
+        """The numbers of one batch, without learning from it."""
+        with no_grad():
+            inputs, target = _parts(batch)
+            out = self.model(*inputs)
+            found = {"loss": self.loss(out, target)}
+            return {**found, **{n: m(out, target) for n, m in self.metrics.items()}}
+
+    def train(
+        self, loader: Any, schedule: bool, show: Progress, stopping: Callable[[], bool]
+    ) -> bool:
+        """The rest of an epoch; whether it came to its end."""
+        self.model.train()
+        now = get_rng_state()
+        set_rng_state(self.begin)
+        batches = iter(loader)
+        for _ in itertools.islice(batches, self.position):
+            pass  # loaded again, so that random numbers and workers are where they were
+        if self.position:
+            set_rng_state(now)
+        show.start(self.epoch, _length(loader))
+        for batch in batches:
+            self.sums.add(self.step(batch), _size(batch))
+            if schedule and self.scheduler is not None:
+                self.scheduler.step()
+            self.position += 1
+            show.step(self.position, self.sums.means())
+            if stopping():
+                return False
+        return True
+
+    def end(
+        self,
+        validation: Any,
+        schedule: bool,
+        patience: int | None,
+        callbacks: Sequence[Callable[[Numbers], Any]],
+    ) -> None:
+        """What comes after the batches of an epoch."""
+        numbers = self.sums.means()
+        if not numbers:
+            raise ShapeError("fit", expected="at least one batch an epoch", got="none")
+        if validation is not None:
+            self.model.eval()
+            held = _Means()
+            for batch in validation:
+                held.add(self.measure(batch), _size(batch))
+            numbers |= {f"val_{k}": v for k, v in held.means().items()}
+        self.history.append(numbers)
+        watched = "val_loss" if "val_loss" in numbers else "loss"
+        if schedule and self.scheduler is not None:
+            plateau = isinstance(self.scheduler, ReduceLROnPlateau)
+            self.scheduler.step(*([numbers[watched]] if plateau else []))
+        if patience is not None:
+            course = [n[watched] for n in self.history]
+            self.finished = len(course) - 1 - course.index(min(course)) >= patience
+        self.epoch, self.position, self.sums = self.epoch + 1, 0, _Means()
+        self.begin = get_rng_state()
+        for callback in callbacks:
+            self.finished |= bool(callback({"epoch": self.epoch, **numbers}))
+
+    def state(self) -> dict[str, Any]:
+        """All that decides about the steps to come."""
+        return {
+            "fit": VERSION,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "random": list(get_rng_state()),
+            "begin": list(self.begin),
+            "epoch": self.epoch,
+            "position": self.position,
+            "sums": self.sums.state(),
+            "history": self.history,
+            "finished": self.finished,
+        }
+
+    def restore(self, state: Any, name: str) -> None:
+        """Go on from a checkpoint."""
+        if not isinstance(state, dict) or state.get("fit") != VERSION:
+            hint = "resume=False begins anew and writes over it"
+            raise StateError(name, expected="a checkpoint of fit", got="another file", hint=hint)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.scheduler is not None and state["scheduler"] is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+        self.begin = tuple(state["begin"])
+        self.epoch, self.position = state["epoch"], state["position"]
+        self.sums = _Means(*state["sums"])
+        self.history, self.finished = state["history"], state["finished"]
+        set_rng_state(tuple(state["random"]))
+
+
+class _Means:
+    """Means over examples of numbers that come by batches."""
+
+    def __init__(self, totals: Numbers | None = None, count: int = 0) -> None:
+        self.totals, self.count = dict(totals or {}), count
+
+    def add(self, found: Mapping[str, Any], size: int) -> None:
+        for name, value in found.items():
+            self.totals[name] = self.totals.get(name, 0.0) + float(value) * size
+        self.count += size
+
+    def means(self) -> Numbers:
+        return {name: total / self.count for name, total in self.totals.items()}
+
+    def state(self) -> list[Any]:
+        return [self.totals, self.count]
+
+
+def _parts(batch: Any) -> tuple[Sequence[Any], Any]:
+    """The model's arguments and the target of a batch."""
+    if isinstance(batch, tuple | list) and len(batch) > 1:
+        return batch[:-1], batch[-1]
+    return [batch], batch
+
+
+def _size(batch: Any) -> int:
+    """How many examples a batch has: the first size of its first tensor."""
+    if isinstance(batch, Tensor):
+        return batch.shape[0] if batch.ndim else 1
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    return next((_size(p) for p in parts), 1) if isinstance(parts, Iterable) else 1
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+@contextmanager
+def _finishing() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C once is noted, so that a step ends whole; twice it interrupts as ever."""
+    noted: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+    ours = usual is signal.default_int_handler
+    ours = ours and threading.current_thread() is threading.main_thread()
+
+    def note(number: int, frame: Any) -> None:
+        noted.append(number)
+        signal.signal(signal.SIGINT, usual)
+
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(noted)
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, usual)
