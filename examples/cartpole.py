@@ -59,11 +59,11 @@ def play(act, rng, games, length):
 
 
 def returns(rewards, discount=0.97):
-    """What each moment was worth: the rewards from then on, later ones counting less."""
+    """What each moment was worth: a mean of the rewards from then on, later ones counting less."""
     out = np.zeros_like(rewards)
     total = np.zeros_like(rewards[0])
     for t in reversed(range(len(rewards))):
-        out[t] = total = rewards[t] + discount * total
+        out[t] = total = (1 - discount) * rewards[t] + discount * total
     return out
 
 
@@ -81,7 +81,8 @@ def main(steps=60, compiled=True, games=16, length=200):
         optimizer.zero_grad()
         odds, guess = model(states)
         surprise = F.binary_cross_entropy_with_logits(odds, pushes, reduction="none")
-        better = (worth - guess).detach()
+        better = (worth - guess).detach()  # than was to be expected
+        better = better / ((alive * better**2).sum() / alive.sum() + 1e-3).sqrt()
         policy = (alive * better * surprise).sum() / alive.sum()
         baseline = (alive * (worth - guess) ** 2).sum() / alive.sum()
         loss = policy + 0.5 * baseline

@@ -10,7 +10,7 @@ import sys
 import weft as wf
 from weft import nn
 
-DAMPING, FREQUENCY, END = 0.4, 3.0, 3.0
+DAMPING, FREQUENCY, END = 0.3, 2.0, 3.0
 
 
 def solution(t):
@@ -19,7 +19,7 @@ def solution(t):
     return math.exp(-DAMPING * t) * (math.cos(f * t) + DAMPING / f * math.sin(f * t))
 
 
-def main(steps=1500, compiled=True):
+def main(steps=1000, compiled=True):
     wf.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
@@ -40,7 +40,7 @@ def main(steps=1500, compiled=True):
         optimizer.zero_grad()
         zero = wf.zeros((1, 1))
         start = (model(zero) - 1.0) ** 2 + first(zero) ** 2
-        loss = (law(t) ** 2).mean() + 50.0 * start.sum()
+        loss = (law(t) ** 2).mean() + 20.0 * start.sum()
         loss.backward()
         optimizer.step()
         return loss
@@ -62,4 +62,4 @@ def main(steps=1500, compiled=True):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 1500, "--eager" not in sys.argv)
+    main(20 if "--quick" in sys.argv else 1000, "--eager" not in sys.argv)

@@ -1,7 +1,7 @@
 """A network with the shape of its input: it learns to work out formulas such as (T and not F) or T.
 
 Every formula is a tree, and the network goes through it by plain recursion. No two formulas need
-be alike; compiled, each shape of tree is captured once.
+be alike; compiled, each shape of tree is captured once, whatever its letters are.
 """
 
 import sys
@@ -14,25 +14,26 @@ from weft import nn
 
 
 def formula(rng, depth):
-    """A random tree: (operation, operands...) or a letter, T or F."""
-    kind = rng.choice(["and", "or", "not"]) if depth else rng.choice(["T", "F"])
+    """A random tree: (operation, operands...), or 1 for true and 0 for false in a tensor."""
     if not depth:
-        return str(kind)
-    return (str(kind), *(formula(rng, depth - 1) for _ in range(1 if kind == "not" else 2)))
+        return wf.tensor([int(rng.integers(2))])
+    kind = str(rng.choice(["and", "or", "not"]))
+    return (kind, *(formula(rng, depth - 1) for _ in range(1 if kind == "not" else 2)))
 
 
 def truth(tree):
-    if isinstance(tree, str):
-        return tree == "T"
+    if isinstance(tree, wf.Tensor):
+        return bool(tree.item())
     operation, *operands = tree
     values = [truth(t) for t in operands]
     return not values[0] if operation == "not" else {"and": all, "or": any}[operation](values)
 
 
 def said(tree):
-    if isinstance(tree, str):
-        return tree
-    operation, *operands = map(said, tree)
+    if isinstance(tree, wf.Tensor):
+        return "FT"[tree.item()]
+    operation, *parts = tree
+    operands = [said(t) for t in parts]
     return f"not {operands[0]}" if operation == "not" else f"({f' {operation} '.join(operands)})"
 
 
@@ -49,8 +50,8 @@ class TreeNet(nn.Module):
         self.head = nn.Linear(width, 1)
 
     def vector(self, tree):
-        if isinstance(tree, str):
-            return self.letters(wf.tensor(["TF".index(tree)]))
+        if isinstance(tree, wf.Tensor):
+            return self.letters(tree)  # (1, C)
         operation, *operands = tree
         parts = wf.concat([self.vector(t) for t in operands], axis=1)
         return F.tanh(self.operations[operation](parts))
@@ -77,7 +78,7 @@ def main(steps=600, compiled=True, depth=2):
         step = wf.compile(step)
     losses = []
     for n in range(1, steps + 1):
-        tree = formula(rng, depth)
+        tree = formula(rng, rng.integers(0, depth + 1))
         losses.append(step(tree, wf.tensor(float(truth(tree)))).item())
         if n % 100 == 0:
             print(f"step {n:4d}   mean loss {np.mean(losses[-100:]):.4f}")

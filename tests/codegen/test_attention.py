@@ -140,7 +140,7 @@ def test_keys_left_out_add_their_zeros(name, monkeypatch):
         check(launched(name, xs, causal=causal, scale=1e-3), want)
     if name == "attention":
         signs = np.signbit(by_ops(name, xs, monkeypatch, causal=True, scale=1e-3)[0])
-        assert signs[:, :20, 1].all() and not signs[:, :20, 0].any()
+        assert signs[:, 2:20, 1].all() and not signs[:, 2:20, 0].any()
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -153,7 +153,7 @@ def test_empty_and_long(name, shape, monkeypatch):
 
 
 @pytest.mark.parametrize("name", OPS)
-@pytest.mark.parametrize("vector, target", [(64, None), (32, AVX2), (16, SSE2)])
+@pytest.mark.parametrize(("vector", "target"), [(64, None), (32, AVX2), (16, SSE2)])
 @pytest.mark.parametrize("behind", [True, False])
 def test_every_target_between_guard_pages(name, vector, target, behind, monkeypatch):
     for dtype in FLOATS:

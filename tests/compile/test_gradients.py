@@ -1,0 +1,229 @@
+"""Gradients through calls of compiled functions, and inside of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import weft as wf
+import weft.nn.functional as F
+from tests.compile.lab import compiled, random, same
+from weft import nn
+from weft.errors import CaptureWarning, GradError
+
+pytestmark = pytest.mark.tiny
+
+
+def gradients(f, *leaves):
+    """What f().backward() leaves behind."""
+    for x in leaves:
+        x.grad = None
+    f().backward()
+    out = [x.grad for x in leaves]
+    for x in leaves:
+        x.grad = None
+    return out
+
+
+def test_backward_through_a_call():
+    x, w = random(3, 4, grad=True), random(4, 2, grad=True)
+    f = lambda x: (x @ w).tanh().sum()
+    c = compiled(f)
+    same(gradients(lambda: c(x), x, w), gradients(lambda: f(x), x, w))
+
+
+def test_backward_through_calls_between_ops():
+    w = random(4, grad=True)
+    f = lambda h: F.softmax(h * w, dim=-1)
+    c = compiled(f)
+    x = random(3, 4, grad=True)
+    chain = lambda f: lambda: (f(f((x * 2).exp()) + 1) * x).sum()
+    # the weight and h are used once in each call: their gradients add up as in eager code
+    same(gradients(chain(c), x, w), gradients(chain(f), x, w))
+
+
+def test_some_results_are_used():
+    f = lambda x: (x * 2, x.exp(), 3, x.detach())
+    c = compiled(f)
+    x = random(3, grad=True)
+    for i in (0, 1):
+        same(gradients(lambda i=i: c(x)[i].sum(), x), gradients(lambda i=i: f(x)[i].sum(), x))
+
+
+def test_a_tensor_passed_twice():
+    f = lambda a, b: (a * b * b).sum()
+    x = random(3, grad=True)
+    same(gradients(lambda: compiled(f)(x, x), x), gradients(lambda: f(x, x), x))
+
+
+def test_an_argument_with_a_history():
+    f = lambda y: (y * y).sum()
+    x = random(3, grad=True)
+    same(gradients(lambda: compiled(f)(x * 2), x), gradients(lambda: f(x * 2), x))
+
+
+def test_second_gradients():
+    f = lambda x: (x.tanh() * x).sum()
+    c, x = compiled(f), random(3, 4)
+    twice = lambda f: wf.grad(lambda x: (wf.grad(f)(x) * x).sum())
+    same(twice(c)(x), twice(f)(x))
+    same(wf.hessian(c)(x), wf.hessian(f)(x))
+    once = lambda x: x.tanh() * x
+    same(wf.jacobian(compiled(once))(x), wf.jacobian(once)(x))
+    same(wf.jvp(compiled(once), (x,), (x,)), wf.jvp(once, (x,), (x,)))
+
+
+def test_transforms_inside():
+    f = lambda x: wf.grad(lambda x: (x * x).tanh().sum())(x)
+    g = lambda x: wf.hessian(lambda x: (x * x).tanh().sum())(x)
+    h = lambda x: wf.vjp(lambda x: (x.exp(), x * x), x)[1](x, x + 1)
+    x = random(3)
+    for each in (f, g, h):
+        same(compiled(each)(x), each(x))
+
+
+def test_checkpoints_inside():
+    block = wf.checkpoint(lambda x: (x * 2).tanh())
+    f = lambda x: (block(x) * x).sum()
+    x = random(3, 4, grad=True)
+    same(gradients(lambda: compiled(f)(x), x), gradients(lambda: f(x), x))
+
+
+def test_backward_twice_is_an_error_as_in_eager_code():
+    x = random(3, grad=True)
+    for f in (lambda x: (x * x).sum(), lambda x: ((x * x).sum(), x)):
+        c = compiled(f)
+        y = c(x)
+        y = y[0] if isinstance(y, tuple) else y
+        y.backward()
+        with pytest.raises(GradError):
+            y.backward()
+
+
+def test_backward_inside_on_an_argument():
+    def f(x):
+        (x * x).sum().backward()
+        return x.grad
+
+    c = compiled(f)
+    x, y = random(3, grad=True), None
+    y = wf.tensor(x.numpy(), requires_grad=True)
+    for _ in range(3):
+        same(c(x), f(y))
+        same(x.grad, y.grad)
+
+
+def test_a_leaf_made_inside():
+    def f(x):
+        w = wf.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        (w * x).sum().backward()
+        return w.grad
+
+    x = random(3)
+    same(compiled(f)(x), f(x))
+
+
+def test_a_leaf_made_inside_and_given_back_runs_eagerly():
+    with pytest.warns(CaptureWarning, match="requires_grad"):
+        w = wf.compile(lambda: wf.ones(3, requires_grad=True))()
+    (w * 2).sum().backward()
+    assert w.grad.tolist() == [2, 2, 2]
+
+
+def test_an_argument_given_a_value_with_a_history_runs_eagerly():
+    def f(x, y):
+        x += y
+        return x.sum()
+
+    x, y = random(3), random(3, grad=True)
+    with pytest.warns(CaptureWarning, match="history"):
+        wf.compile(f)(x, y)
+    assert x.requires_grad
+    x.sum().backward()
+    assert y.grad.tolist() == [1, 1, 1]
+
+
+def test_values_assigned_inside_keep_their_gradients():
+    def f(x):
+        y = x * 2
+        y[0] = 5.0
+        y += x
+        return y.sum()
+
+    x = random(3, grad=True)
+    same(gradients(lambda: compiled(f)(x), x), gradients(lambda: f(x), x))
+
+
+def test_parameters_that_are_frozen_and_thawed():
+    def made(how):
+        wf.manual_seed(0)
+        layer = nn.Linear(4, 3)
+
+        def step(x):
+            layer.zero_grad()
+            loss = layer(x).square().sum()
+            loss.backward()
+            return loss
+
+        return layer, how(step), how(layer)
+
+    (a, f, fa), (b, g, gb) = made(lambda f: f), made(compiled)
+    x = random(2, 4)
+    for wanted in (True, False, True):
+        a.weight.requires_grad_(wanted)
+        b.weight.requires_grad_(wanted)
+        same(g(x).detach(), f(x).detach())
+        same([b.weight.grad, b.bias.grad], [a.weight.grad, a.bias.grad])
+        same(gb(x), fa(x))
+    for layer in (a, b):
+        layer.requires_grad_(False)
+    same(gb(x), fa(x))
+    for layer in (a, b):
+        layer.requires_grad_(True)
+    same(gradients(lambda: gb(x).sum(), b.weight), gradients(lambda: fa(x).sum(), a.weight))
+
+
+def test_gradients_that_were_cleared_or_not():
+    p = nn.Parameter(random(3))
+
+    def f(x):
+        loss = (p * x).sum()
+        loss.backward()
+        return loss
+
+    c, x = compiled(f), random(3)
+    grads = []
+    for step in (c, f):
+        p.grad = None
+        for i in range(4):
+            step(x)
+            if i == 1:
+                p.grad = p.grad * 2
+        grads.append(p.grad)
+    same(*grads)
+
+
+def test_an_optimizer_steps_on_gradients_from_outside():
+    p = nn.Parameter(random(3))
+    opt = wf.optim.SGD([p], 0.1)
+    c = compiled(lambda: opt.step())
+    before = p.detach()
+    p.grad = random(3)
+    c()
+    after = p.detach()
+    p.assign(before)
+    opt.step()
+    same(p.detach(), after)
+    p.grad = None
+    c()
+    same(p.detach(), after)
+
+
+def test_custom_gradients():
+    @wf.custom_vjp
+    def clipped(x):
+        return x * 2, x
+
+    clipped.defvjp(lambda x, g: (wf.minimum(g, 0.5) * x,))
+    x = random(3, grad=True)
+    f = lambda x: (clipped(x) * 3).sum()
+    same(gradients(lambda: compiled(f)(x), x), gradients(lambda: f(x), x))
