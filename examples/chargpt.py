@@ -83,7 +83,7 @@ def sample(model, start, count, temperature, compiled):
     return out
 
 
-def main(steps=300, compiled=True, batch=16, length=96, sampled=80):
+def main(steps=400, compiled=True, batch=16, length=96, sampled=80):
     wf.manual_seed(0)
     rng, words = np.random.default_rng(0), text()
     characters = sorted(set(words))
@@ -117,4 +117,4 @@ def main(steps=300, compiled=True, batch=16, length=96, sampled=80):
 
 
 if __name__ == "__main__":
-    main(10 if "--quick" in sys.argv else 300, "--eager" not in sys.argv)
+    main(10 if "--quick" in sys.argv else 400, "--eager" not in sys.argv)

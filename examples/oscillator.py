@@ -19,7 +19,7 @@ def solution(t):
     return math.exp(-DAMPING * t) * (math.cos(f * t) + DAMPING / f * math.sin(f * t))
 
 
-def main(steps=1000, compiled=True):
+def main(steps=1500, compiled=True):
     wf.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
@@ -62,4 +62,4 @@ def main(steps=1000, compiled=True):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 1000, "--eager" not in sys.argv)
+    main(20 if "--quick" in sys.argv else 1500, "--eager" not in sys.argv)

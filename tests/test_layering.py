@@ -31,7 +31,18 @@ ROOMS = [
     "distributed",
 ]
 LAST = ROOMS.index("nn")  # from here on rooms are neighbours
-TOP = {"__init__", "__main__", "compile", "modes", "cli", "export", "fit"}  # beside the rooms: may import any
+TOP = {
+    "__init__",
+    "__main__",
+    "compile",
+    "modes",
+    "cli",
+    "export",
+    "fit",
+    "bench",
+    "demo",
+    "doctor",
+}  # beside the rooms: may import any
 ONLY = {"llvmlite": {"codegen"}, "onnx": {"deploy"}, "safetensors": {"deploy", "nn"}}
 NEVER = {"torch", "jax", "tensorflow", "onnxruntime", "scipy", "pytest", "mpmath"}
 MODULES = {

@@ -31,6 +31,7 @@ from weft.capture.primitives import (
 )
 from weft.compile import build as build, compile as compile, trace as trace
 from weft.deploy.state import load as load, save as save
+from weft.fit import fit as fit
 from weft.modes import (
     function as function,
     mode as mode,

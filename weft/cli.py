@@ -1,21 +1,20 @@
-"""The `weft` command: run and show programs in text form, look after the installation."""
+"""The `weft` command: a demonstration, programs in text form, benchmarks, the installation."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
-import time
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 import weft
+from weft.bench import SUITES, bench, compare, suite_is_here
 from weft.capture.evaluate import evaluate
-from weft.codegen import jit
+from weft.demo import tell
+from weft.doctor import examine, size
 from weft.errors import ArtifactError, WeftError
 from weft.ir import Function, Module, Node, to_text
 from weft.ops.language import parse
@@ -25,7 +24,9 @@ from weft.types.dtype import bfloat16
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it went well, 2 if what it was given is wrong."""
+    """Run a command; 0 if it went well, 1 if a promise does not hold, 2 if something is wrong with
+    what it was given or with the machine.
+    """
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -44,11 +45,31 @@ def _message(e: Exception) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("weft", description="Programs in text form, and the installation.")
+    p = argparse.ArgumentParser(
+        "weft",
+        description="Weft: one program, both kinds of graph, the same bits.",
+        epilog="Exit code: 0 all is well, 1 a promise does not hold, 2 wrong input or machine. "
+        "`weft COMMAND --help` says more of each.",
+    )
     p.add_argument("--version", action="version", version=f"weft {weft.__version__}")
     commands = p.add_subparsers(title="commands", required=True, metavar="command")
 
-    run = commands.add_parser("run", help="run a program in text form")
+    demo = commands.add_parser(
+        "demo",
+        help="see what Weft does, measured here, in under two minutes",
+        description="Train, compile, branch, fail: each promise is tried on this machine. Writes "
+        "to a folder of its own, and machine code to the kernel cache; both are named.",
+    )
+    demo.add_argument("--plain", action="store_true", help="no colours, no moving bars")
+    demo.add_argument("--short", action="store_true", help="a few steps only (WEFT_DEMO_SHORT=1)")
+    demo.add_argument("--folder", default="", help="where its programs go; a new one if not said")
+    demo.set_defaults(run=_demo)
+
+    run = commands.add_parser(
+        "run",
+        help="run a program in text form",
+        description="weft run model.wir -i x=x.npy -i rate=0.1 -o y.npy",
+    )
     run.add_argument("program", help="a .wir file, - for standard input")
     run.add_argument(
         "-i", "--input", action="append", default=[], metavar="NAME=FILE", dest="inputs",
@@ -65,7 +86,23 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("program", help="a .wir file, - for standard input")
     show.set_defaults(run=_show)
 
-    doctor = commands.add_parser("doctor", help="versions, machine, and a check that all works")
+    bench = commands.add_parser(
+        "bench",
+        help="how fast it is here, beside others",
+        description="In a clone of the repository: Weft beside the peers that are installed "
+        "(docs/benchmarks.md). Elsewhere, or with --small: eager, compiled and NumPy.",
+    )
+    bench.add_argument("rows", nargs="*", help="rows of the compiled suite: W1 ... W9 call first")
+    bench.add_argument("--suite", choices=SUITES, default="compiled", help="compiled if not said")
+    bench.add_argument("--small", action="store_true", help="the comparison without peers")
+    bench.add_argument("--quick", action="store_true", help="a tenth of the time per row")
+    bench.add_argument("--json", default="", metavar="FILE", help="write the figures to a file")
+    bench.set_defaults(run=_bench)
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="versions, machine, measured limits, missing extras, and a check that all works",
+    )
     doctor.set_defaults(run=_doctor)
 
     cache = commands.add_parser("cache", help="the kernels kept on disk")
@@ -173,84 +210,30 @@ def _cache(options: argparse.Namespace) -> int:
     before = cache.size()
     if options.action == "clear":
         cache.clear()
-        print(f"{cache.directory}: {_size(before - cache.size())} removed")
+        print(f"{cache.directory}: {size(before - cache.size())} removed")
     else:
-        print(f"{cache.directory}: {_size(before)} of at most {_size(cache.limit)}")
+        print(f"{cache.directory}: {size(before)} of at most {size(cache.limit)}")
     return 0
 
 
-def _size(n: int) -> str:
-    return f"{n / 2**20:.1f} MB"
-
-
 def _doctor(options: argparse.Namespace) -> int:
-    target = jit.host()
-    wide = [f for f in ("avx512f", "avx2", "fma", "neon") if f"+{f}" in target.features.split(",")]
-    cache = DiskCache()
-    kept = f"{cache.directory} ({_size(cache.size())})" if cache.directory else "none"
-    for name, said in (
-        ("weft", weft.__version__),
-        ("python", f"{platform.python_version()} on {platform.platform()}"),
-        *((package, _version(package)) for package in ("numpy", "llvmlite", "ml_dtypes")),
-        ("cpu", f"{target.cpu}, {' '.join(wide)}"),
-        ("threads", f"{weft.get_num_threads()} of {os.cpu_count()} cores"),
-        ("cache", kept),
-    ):
-        print(f"{name:10}{said}")
-    failed = 0
-    for name, check in _CHECKS.items():
-        start = time.perf_counter()
-        try:
-            fine = bool(check())
-        except Exception as e:  # the point is to say what does not work
-            fine, name = False, f"{name}: {type(e).__name__}: {e}"
-        failed += not fine
-        spent = 1e3 * (time.perf_counter() - start)
-        print(f"{'ok' if fine else 'FAILED':10}{name} ({spent:.0f} ms)")
-    return 2 if failed else 0
+    return examine()
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+# what it can do
 
 
-def _operands() -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((2, 65, 65)).astype(np.float32)
-    return a, b
+def _demo(options: argparse.Namespace) -> int:
+    steps = 20 if options.short or os.environ.get("WEFT_DEMO_SHORT") == "1" else 400
+    return tell(options.plain, steps, options.folder)
 
 
-def _arithmetic() -> bool:
-    a, b = _operands()
-    return np.array_equal((weft.asarray(a) * b + a).numpy(), a * b + a)
-
-
-def _product() -> bool:
-    a, b = _operands()
-    return np.allclose((weft.asarray(a) @ b).numpy(), a @ b, atol=1e-4)
-
-
-def _gradient() -> bool:
-    a, _ = _operands()
-    given = weft.grad(lambda x: (x * x).sum())(weft.asarray(a))
-    return np.array_equal(given.numpy(), a + a)
-
-
-def _text() -> bool:
-    text = "fn f(%x: f32[n]) -> f32[n] {\n  %y = add %x, 1.0\n  return %y\n}\n"
-    (y,) = evaluate(parse(text).entry, weft.zeros(3))
-    return np.array_equal(y.numpy(), np.ones(3))
-
-
-_CHECKS = {
-    "elementwise kernels": _arithmetic,
-    "matrix product": _product,
-    "gradient": _gradient,
-    "program in text form": _text,
-}
+def _bench(options: argparse.Namespace) -> int:
+    if options.small or not suite_is_here():
+        return compare(0.02 if options.quick else 0.2, options.json)
+    given = [*options.rows, *(["--quick"] if options.quick else [])]
+    given += ["--json", os.path.abspath(options.json)] if options.json else []
+    return bench(options.suite, given)
 
 
 if __name__ == "__main__":

@@ -357,10 +357,10 @@ def compile(
 def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The key of a call on tensors alone, none of which wants a gradient; None for others."""
     try:
-        key = [x.data.layout if x.note is None else _no for x in args]
+        key = [x.data.layout for x in args if x.note is None]
     except AttributeError:
         return None
-    return None if _no in key else (recording.get(), *key)
-
-
-_no = object()
+    if len(key) != len(args):
+        return None
+    key.append(recording.get())
+    return tuple(key)

@@ -100,8 +100,9 @@ def test_a_fault_is_one_message(here, capsys, arguments, said):
 def test_doctor_finds_nothing(capsys):
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
-    assert said.count("\nok ") == 4 and "FAILED" not in said
+    assert said.count("\nok ") == 5 and "FAILED" not in said
     assert all(f"\n{word}" in f"\n{said}" for word in ("weft", "python", "cpu", "threads", "cache"))
+    assert "GB/s" in said and "GFLOP/s" in said
 
 
 def test_cache_is_measured_and_cleared(capsys, monkeypatch, tmp_path):

@@ -107,11 +107,13 @@ def sentences(n: int) -> Iterator[tuple[Tensor, Tensor]]:
 def listener() -> Callable[[Tensor, Tensor], Tensor]:
     """The training step of a transformer layer over sentences."""
     wf.manual_seed(0)
-    model = nn.ModuleDict({
-        "words": nn.Embedding(11, 16),
-        "layer": nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True),
-        "answer": nn.Linear(16, 2),
-    })
+    model = nn.ModuleDict(
+        {
+            "words": nn.Embedding(11, 16),
+            "layer": nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True),
+            "answer": nn.Linear(16, 2),
+        }
+    )
     optimizer = wf.optim.AdamW(model.parameters(), lr=3e-3)
 
     def step(words: Tensor, more: Tensor) -> Tensor:

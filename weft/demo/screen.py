@@ -24,12 +24,14 @@ class Screen:
     def __init__(self, plain: bool = False, out: TextIO | None = None) -> None:
         self.out = out or sys.stdout
         self.lively = not plain and self.out.isatty() and "NO_COLOR" not in os.environ
+        self.empty = True  # whether the last line printed was
         self.kept: list[str] = []  # claims that held
         self.failed: list[str] = []  # and those that did not
 
     def title(self, text: str) -> None:
         """A heading."""
-        self._print("\n" + self._paint(text, "bold", "cyan") + "\n")
+        self._print("\n" + self._paint(text, "bold", "cyan"))
+        self._gap()
 
     def say(self, text: str = "") -> None:
         """A line of text, or several."""
@@ -38,7 +40,9 @@ class Screen:
     def code(self, text: str) -> None:
         """Something to be read closely: source, a graph, a message."""
         lines = text.rstrip().split("\n")
-        self._print("\n" + "\n".join(self._paint(f"    {s}", "dim") for s in lines) + "\n")
+        self._gap()
+        self._print("\n".join(self._paint(f"    {s}", "dim") for s in lines))
+        self._gap()
 
     def claim(self, text: str, true: bool) -> None:
         """Something that is promised, and whether it is so."""
@@ -57,6 +61,12 @@ class Screen:
         if self.lively:
             self._print()
 
+    def _gap(self) -> None:
+        """An empty line, unless there is one."""
+        if not self.empty:
+            self._print()
+            self.empty = True
+
     def _paint(self, text: str, *colours: str) -> str:
         if not self.lively:
             return text
@@ -64,3 +74,4 @@ class Screen:
 
     def _print(self, text: str = "", end: str = "\n") -> None:
         print(text, end=end, file=self.out, flush=True)
+        self.empty = False

@@ -11,8 +11,9 @@ from weft.types.dtype import bool_
 
 #: queries below which packing keys costs more than it gives, unless there is little to pack
 FEW, LITTLE = 8, 1 << 13
-#: matrices from which a task each is enough for attention's gradient
-MATRICES = 4
+#: matrices from which a task each is enough for attention's gradient, if it has more than so many
+#: products
+MATRICES, PRODUCTS = 4, 1 << 20
 
 
 def whole(name: str, types: Sequence[Any], attrs: dict[str, Any]) -> bool:
@@ -28,7 +29,9 @@ def whole(name: str, types: Sequence[Any], attrs: dict[str, Any]) -> bool:
     g, q, k, v, *mask = types
     added = any(m.dtype.is_float for m in mask)  # it has a cotangent, too
     spread = not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]  # then cotangents are summed up
-    few = math.prod(q.shape[:-2]) < MATRICES
+    matrices = math.prod(q.shape[:-2])
+    products = matrices * q.shape[-2] * k.shape[-2] * (q.shape[-1] + v.shape[-1])
+    few = matrices < MATRICES and products > PRODUCTS
     return _attention(q, k, v, *mask) and g.dtype is q.dtype and not (added or spread or few)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from weft.autodiff import tape
@@ -65,6 +66,25 @@ class Executable:
             and self.arguments == tuple(range(len(self.arguments)))
         )
 
+        self.fixed = tuple([o.value for o in outs])
+        self.pick = self._picker() if self.direct and self.flat is tuple else None
+
+    def _picker(self) -> Callable[[tuple[Any, ...]], Any] | None:
+        """What takes a flat tuple of returned values out of results, arguments and fixed values."""
+        captured = self.captured
+        if captured.writes or len(captured.outputs) < 2:
+            return None
+        count = len(self.forward.function.results)
+        behind = count + len(self.arguments)
+        return itemgetter(
+            *[
+                o.result
+                if o.result is not None
+                else (behind + i if o.argument is None else count + o.argument)
+                for i, o in enumerate(captured.outputs)
+            ]
+        )
+
     def fits(self, leaves: list[Any]) -> bool:
         """Whether gradients are where they were when the call was captured."""
         if self.holds is not None and not self.holds(leaves):
@@ -124,7 +144,11 @@ class Executable:
         outs = self.forward.run(xs)
         if self.gradient is not None and recording.get():
             self._note(list(xs), outs)
-        return outs[0] if self.single else self._finish(args, outs)
+        if self.single:
+            return outs[0]
+        if self.pick is not None:
+            return self.pick(outs + args + self.fixed)
+        return self._finish(args, outs)
 
     def _finish(self, leaves: Sequence[Any], outs: tuple[Any, ...]) -> Any:
         """Put new values where they belong and results into their structure."""
