@@ -1,4 +1,4 @@
-# Each target sets up what it needs, from nothing. PYTHON chooses the interpreter.
+# Each target sets up what it needs, from nothing. PYTHON chooses the interpreter, ARGS what `make demo` adds.
 PYTHON ?= python3
 DEMO := .venv-demo
 TEST := .venv-test
@@ -7,7 +7,7 @@ BENCH := .venv-bench
 .PHONY: demo test tiny lint format bench clean
 
 demo: $(DEMO)/ready
-	$(DEMO)/bin/python examples/train_by_hand.py
+	$(DEMO)/bin/weft demo $(ARGS)
 
 test: $(TEST)/ready
 	$(TEST)/bin/python -m pytest --numprocesses 2 --dist loadgroup -m "not alone"

@@ -44,15 +44,19 @@ def digits():
     return (pixels.reshape(-1, 64) / 16).astype(np.float32), labels.astype(np.int64)
 
 
+def network():
+    return nn.Sequential(
+        nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(),
+        nn.Linear(64, 10),
+    )  # fmt: skip
+
+
 def main(steps=400, compiled=True):
     wf.manual_seed(0)
     pixels, labels = digits()
     train = wf.data.TensorDataset(pixels[:1500], labels[:1500])
     loader = wf.data.DataLoader(train, batch_size=60, shuffle=True)
-    model = nn.Sequential(
-        nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 64), nn.ReLU(),
-        nn.Linear(64, 10),
-    )  # fmt: skip
+    model = network()
     optimizer = wf.optim.AdamW(model.parameters(), lr=3e-3)
 
     def step(x, y):

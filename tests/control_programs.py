@@ -443,6 +443,26 @@ def detached(x, y):
     return z
 
 
+@case("max, min, any, all", (X, Y), (-X, Y))
+def builtins_(x, y):
+    z = max(x.sum(), y.sum()) * x
+    if any(x > 2.5) and not all(v > 0 for v in y):
+        z = z + min(x[0], y[0])
+    return z
+
+
+@case("methods of classes defined inside", (X, Y), (-X, Y))
+def local_class(x, y):
+    class Holder:
+        def __init__(self, value):
+            self.value = value
+
+        def get(self):
+            return self.value * 2 if self.value.sum() > 0 else -self.value
+
+    return Holder(x).get() + y
+
+
 @case("flags that loops set", (X, Y))
 def flags(x, y):
     done = False

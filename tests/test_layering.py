@@ -29,6 +29,7 @@ ROOMS = [
     "optim",
     "data",
     "distributed",
+    "interop",
 ]
 LAST = ROOMS.index("nn")  # from here on rooms are neighbours
 TOP = {
@@ -43,8 +44,13 @@ TOP = {
     "demo",
     "doctor",
 }  # beside the rooms: may import any
-ONLY = {"llvmlite": {"codegen"}, "onnx": {"deploy"}, "safetensors": {"deploy", "nn"}}
-NEVER = {"torch", "jax", "tensorflow", "onnxruntime", "scipy", "pytest", "mpmath"}
+ONLY = {
+    "llvmlite": {"codegen"},
+    "onnx": {"deploy"},
+    "safetensors": {"deploy", "nn"},
+    "torch": {"interop"},
+}
+NEVER = {"jax", "tensorflow", "onnxruntime", "scipy", "pytest", "mpmath"}
 MODULES = {
     ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p
     for p in sorted((ROOT / "weft").rglob("*.py"))

@@ -181,11 +181,17 @@ def test_changing_objects_outside_is_refused():
         print(x)
         return x
 
-    for f in (counts, logs, prints):
+    def assigns(x):
+        global SCALE
+        SCALE = 5.0
+        return x
+
+    for f in (counts, logs, prints, assigns):
         with pytest.raises(wf.errors.CaptureError, match=r"test_guards\.py"):
             guards_of(f, X)
     assert m.factor == 3
     assert seen == []
+    assert SCALE == 2.0
 
 
 def test_code_without_source_is_said_so():

@@ -23,7 +23,7 @@ def test_a_program_by_position_and_by_name():
     same(program(x, y=y), want)
     same(program(y=y, x=x), want)
     same(program.eager(x, y), want)
-    same(program(x.numpy(), y.tolist()), want)
+    same(program(x.numpy(), y.numpy()), want)
     assert repr(program) == "<program <lambda>(x: f32[2, 3], y: f32[3, 4])>"
 
 
@@ -58,10 +58,10 @@ def test_a_branch_on_a_value_is_refused_on_its_line():
     assert capturing.now is None
 
 
-@pytest.mark.parametrize("use", [float, int, len, lambda x: x.item(), lambda x: x.numpy(), bool])
+@pytest.mark.parametrize("use", [float, int, bool, lambda x: x.item(), lambda x: x.numpy()])
 def test_elements_are_not_known(use):
-    with pytest.raises((CaptureError, TypeError)):
-        wf.trace(lambda x: use(x.sum() if use is not len else x.sum()), random(3))
+    with pytest.raises(CaptureError):
+        wf.trace(lambda x: use(x.sum()), random(3))
     assert capturing.now is None
 
 

@@ -1,8 +1,8 @@
 """Random programs: ops of every kind on tensors of many shapes and dtypes, values used again,
 several results, state that is written, random numbers, gradients.
 
-A program is a list of steps, each a function of earlier values, made while it is run eagerly once so
-that shapes fit. It is the same for the same seed.
+A program is a list of steps, each a function of earlier values, made while it is run eagerly once
+so that shapes fit. It is the same for the same seed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class Plan:
         lines += [f"%{n + i} = {s}" for i, s in enumerate(self.steps)]
         lines += [f"state %{i} := %{v}" for i, v in self.cells]
         return "\n".join(
-            [*lines, f"return {self.results}; parameters {self.trainable}; gradient {self.gradient}"]
+            [
+                *lines,
+                f"return {self.results}; parameters {self.trainable}; gradient {self.gradient}",
+            ]
         )
 
 
@@ -431,7 +434,7 @@ class Run:
     def __init__(self, plan: Plan, compiled: bool) -> None:
         self.plan = plan
         self.held: dict[int, wf.Tensor] = {}
-        for i, (array, dtype) in enumerate(plan.arrays):
+        for i, (array, _) in enumerate(plan.arrays):
             if i in plan.trainable:
                 self.held[i] = wf.nn.Parameter(wf.asarray(array))
             elif any(i == c for c, _ in plan.cells):
@@ -474,9 +477,7 @@ class Run:
         return values
 
     def __call__(self, layout: int = 0) -> list[Any]:
-        given = [
-            laid(a, layout) for i, (a, _) in enumerate(self.plan.arrays) if i not in self.held
-        ]
+        given = [laid(a, layout) for i, (a, _) in enumerate(self.plan.arrays) if i not in self.held]
         out = self.f(*given)
         if self.plan.gradient == "outside":
             loss = total(out)
@@ -494,7 +495,9 @@ def laid(array: np.ndarray, layout: int) -> wf.Tensor:
     x = wf.asarray(array)
     if layout and x.ndim:
         axes = tuple(reversed(range(x.ndim)))
-        copied = wf.permute_dims(wf.permute_dims(x, axes) + 0 if x.dtype is not wf.bool else x, axes)
+        copied = wf.permute_dims(
+            wf.permute_dims(x, axes) + 0 if x.dtype is not wf.bool else x, axes
+        )
         return copied if x.dtype is not wf.bool else x
     return x
 

@@ -177,7 +177,9 @@ def test_python_values_passed():
     c, x = compiled(f), random(3)
     for k in (0.5, 2.5, -0.0, 0.0, float("nan"), float("inf"), 3, True, 2**40, np.float32(2)):
         same(c(x, k), f(x, k))
-    g = lambda x, how, flag, d: (x.sum() if how == "sum" else x.mean()).astype(d) * (2 if flag else 1)
+    g = lambda x, how, flag, d: (
+        (x.sum() if how == "sum" else x.mean()).astype(d) * (2 if flag else 1)
+    )
     c = compiled(g)
     for how, flag, d in (("sum", True, wf.float64), ("mean", False, wf.float16), ("sum", 1, None)):
         d = d or wf.float32
@@ -194,9 +196,8 @@ def test_no_tensors_passed():
 
 def test_arrays_and_sets_are_looked_at_every_time():
     """They may change and nothing would say so: such calls run eagerly."""
+    c, a = wf.compile(lambda x: wf.asarray(x) * 2), np.ones(3, np.float32)
     with pytest.warns(CaptureWarning, match="an argument of type ndarray"):
-        c = wf.compile(lambda x: wf.asarray(x) * 2)
-        a = np.ones(3, np.float32)
         assert c(a).tolist() == [2, 2, 2]
     a[0] = 5
     assert c(a).tolist() == [10, 2, 2]
@@ -348,9 +349,8 @@ def test_a_function_that_can_not_be_captured_runs_eagerly():
         seen.append(x.sum().item())
         return x * 2
 
+    c, x = wf.compile(f), random(3)
     with pytest.warns(CaptureWarning, match="test_calls.py"):
-        c = wf.compile(f)
-        x = random(3)
         same(c(x), x * 2)
     same(c(x), x * 2)  # without another warning
     assert len(seen) == 2
@@ -380,6 +380,6 @@ def test_random_numbers_go_on_where_they_were():
         wf.manual_seed(3)
         return wf.rand(3)
 
+    c = wf.compile(g)
     with pytest.warns(CaptureWarning, match="manual_seed"):
-        c = wf.compile(g)
         same([c(), wf.rand(2), c()], [g(), wf.rand(2), g()])

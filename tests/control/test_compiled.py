@@ -76,6 +76,32 @@ def test_a_training_loop_until_it_converges():
     assert bits(train(True)) == bits(train(False))
 
 
+def test_one_program_trains_on_sequences_of_every_length():
+    def train(compiled):
+        wf.manual_seed(0)
+        cell = wf.nn.Linear(6, 3)
+        opt = wf.optim.SGD(cell.parameters(), lr=0.1)
+
+        def step(x):
+            h = wf.zeros((2, 3))
+            for t in range(x.shape[1]):
+                h = cell(wf.concat([x[:, t], h], axis=1)).tanh()
+            loss = (h * h).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            return loss
+
+        run = wf.compile(step, fallback=False) if compiled else step
+        losses = [run(wf.randn((2, n, 3))) for n in (4, 7, 5, 1, 9, 7)]
+        return losses, list(cell.parameters()), run
+
+    *want, _ = train(False)
+    *got, run = train(True)
+    assert bits(got) == bits(want)
+    assert run.captures == 2
+
+
 def test_what_cannot_be_captured_runs_eagerly_with_one_warning(capsys):
     @wf.compile
     def f(x):

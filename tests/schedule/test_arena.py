@@ -28,7 +28,7 @@ def test_lives_that_overlap_never_share_a_byte(found):
     offsets, top = place(sizes, births, deaths)
     for at, n in zip(offsets, sizes, strict=True):
         assert at % ALIGN == 0
-        assert 0 <= at and at + n <= top
+        assert at >= 0 and at + n <= top
     for i, j in itertools.combinations(range(len(found)), 2):
         both = births[i] <= deaths[j] and births[j] <= deaths[i]
         if both and sizes[i] and sizes[j]:

@@ -44,7 +44,7 @@ def places(plan, spots):
     for s in spots:
         if s.base == ARENA and s.layout.type.size:
             low, high = span(s)
-            assert 0 <= low and high <= plan.arena
+            assert low >= 0 and high <= plan.arena
             assert s.block.offset <= low and high <= s.block.offset + s.block.size
             out.append((s, low, high))
     return out
@@ -62,7 +62,7 @@ def together(plan):
 
 
 def check(plan):
-    """Go through the plan, remembering for every byte of the arena which block it was written for."""
+    """Go through the plan, knowing of every byte of the arena which block it was written for."""
     held = {}  # (first, last) of the latest writes -> block
     inside = 0
     for steps in together(plan):
@@ -78,17 +78,17 @@ def check(plan):
                 at = step.scratch.offset
                 assert at + step.scratch.size <= plan.arena
                 made.append((None, at, at + step.scratch.size))
-            writes += [(number, spot, low, high, step) for spot, low, high in made]
-        for i, (number, spot, low, high, step) in enumerate(writes):
+            writes += [(number, spot, low, high) for spot, low, high in made]
+        for i, (number, spot, low, high) in enumerate(writes):
             for other, a, z, reader in reads:
                 if a < high and low < z:
                     assert other == number and len(steps) == 1, "read while it is written over"
                     assert spot is not None and spot.block.over is not None
                     assert (a, z) == (low, high) and _in_place(reader.launch)
                     inside += 1
-            for _, _, a, z, _ in writes[i + 1 :]:
+            for _, _, a, z in writes[i + 1 :]:
                 assert z <= low or high <= a, "two results in one place"
-        for _, spot, low, high, _ in writes:
+        for _, spot, low, high in writes:
             held = {k: b for k, b in held.items() if k[1] <= low or high <= k[0]}
             if spot is not None:
                 held[low, high] = spot.block

@@ -15,8 +15,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.buffer import Buffer
 from weft.errors import GradError
-from weft.ops.define import Call, Value, closed, data_of, installed, placeholder, standard_mode
+from weft.ops.define import (
+    Call,
+    Value,
+    capturing,
+    closed,
+    data_of,
+    installed,
+    placeholder,
+    standard_mode,
+)
 from weft.types import TensorType
 
 
@@ -28,6 +38,14 @@ class Leaf:
 
     def __init__(self) -> None:
         self.grad: Value | None = None
+
+
+def new_leaf(x: Value) -> Leaf:
+    """A leaf for a tensor; if it is part of a graph, the capture under way is told whose it is."""
+    out = Leaf()
+    if capturing.now is not None and not isinstance(x.data, Buffer):
+        capturing.now.own_leaf(out)
+    return out
 
 
 class Note:

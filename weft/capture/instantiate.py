@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.buffer import Buffer
 from weft.capture.capture import Captured
-from weft.capture.symbols import Values
+from weft.capture.values import Values
 from weft.ir import Function, Node
 from weft.types import TensorType
 from weft.types.size import Number, is_symbolic

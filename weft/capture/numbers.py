@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.capture.symbols import Argument, Constant, Guard, Ref, Step, Symbols
+from weft.capture.steps import Argument, Constant, Guard, Ref, Step
+from weft.capture.symbols import Symbols
 from weft.types.size import Size, is_symbolic
 
 Reader = Callable[[Sequence[Any]], Any]

@@ -81,7 +81,8 @@ def captured(inputs: Any, outputs: Any) -> tuple[Captured, list[str]]:
             numbers = {n: i for i, n in enumerate(trace.names)}
             trace.symbols.renumber({numbers[n]: i for i, n in before.items()})
         made = finish(trace, "program", outputs, given, firsts, before)
-        missing = [trace.names[n] for n in unused if n in made.function.params]
+        reached = {*made.function.params, *made.function.order}
+        missing = [trace.names[n] for n in unused if n in reached]
         if missing:
             raise CaptureError(
                 "build", expected="every placeholder among the inputs", got=f"no {missing[0]!r}"

@@ -9,76 +9,29 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from weft.capture.steps import (
+    LARGEST,
+    OPPOSITE,
+    SIGNS,
+    Argument,
+    Constant,
+    Guard,
+    Outside,
+    Ref,
+    Step,
+    identical,
+    relation_text,
+)
+from weft.capture.values import Names, Values
 from weft.errors import CaptureError, ShapeError
-from weft.ir import Location, user_location
+from weft.ir import user_location
 from weft.types import Dim, TensorType, expression
 from weft.types.expression import Symbol, Table, Terms
 from weft.types.size import FloatNumber, IntNumber, Number, Size, is_symbolic
 
-#: a size beyond this gets a capture of its own: so sums of sizes are known to fit in 64 bits
-LARGEST = 2**40
-
 Place = tuple[int, int]  # a leaf of the arguments, and an axis of it
-
-
-class Argument(NamedTuple):
-    """A number that an argument is."""
-
-    leaf: int
-
-
-class Outside:
-    """A number that is read from an object outside."""
-
-    def __init__(self, read: Callable[[], Any], name: str) -> None:
-        self.read, self.__name__ = read, name
-
-    def __call__(self) -> Any:
-        return self.read()
-
-
-class Step(NamedTuple):
-    """A number computed of others: of numbers by their places among steps, of sizes, constants."""
-
-    f: Callable[..., Any] | Argument
-    xs: tuple[Any, ...]
-    hint: Any
-    sized: bool  # depends on sizes alone
-
-
-class Ref(NamedTuple):
-    step: int
-
-
-class Constant(NamedTuple):
-    kind: type
-    said: str
-    value: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Guard:
-    """What must be true of a call for the program to be right for it."""
-
-    text: str
-    why: str = ""
-    loc: Location | None = None
-    terms: Terms | None = None  # of a size: `terms relation 0` is `truth`
-    relation: str = "=="
-    truth: bool = True
-    asked: Step | None = None  # of numbers: f(*xs) is its hint
-
-    @property
-    def specialises(self) -> bool:
-        """Whether it pins a value rather than a relation."""
-        return bool(self.why)
-
-    def __str__(self) -> str:
-        at = f" at {self.loc}" if self.loc is not None and self.loc.file else ""
-        return f"{self.text}{at}" + (f" ({self.why})" if self.why else "")
 
 
 class Symbols:
@@ -196,7 +149,7 @@ class Symbols:
     def _guard(self, relation: str, terms: Terms, truth: bool, why: str) -> None:
         self._must_be_open()
         self._facts[relation, terms] = truth
-        text = _relation(self.table, relation, terms, truth)
+        text = relation_text(self.table, relation, terms, truth)
         loc = user_location()
         self.guards.append(Guard(text, why, loc, terms, relation, truth))
         least, most = self.table.range(terms)
@@ -221,7 +174,7 @@ class Symbols:
         key = ("is", x.step)
         if key not in self._facts:
             self._facts[key] = True
-            asked = Step(_is(x.hint), (Ref(x.step),), True, self.steps[x.step].sized)
+            asked = Step(identical(x.hint), (Ref(x.step),), True, self.steps[x.step].sized)
             text = f"{self.text(Ref(x.step))} == {x.hint!r}"
             self.guards.append(Guard(text, why, user_location(), asked=asked))
 
@@ -256,10 +209,10 @@ class Symbols:
     def _question(self, asked: Step) -> str:
         f: Any = asked.f
         parts = [self.text(r) for r in asked.xs]
-        if not asked.hint and f in _OPPOSITE:
-            f = _OPPOSITE[f]
-            return f" {_SIGNS[f]} ".join(parts)
-        said = _SIGNS.get(f, f.__name__)
+        if not asked.hint and f in OPPOSITE:
+            f = OPPOSITE[f]
+            return f" {SIGNS[f]} ".join(parts)
+        said = SIGNS.get(f, f.__name__)
         text = f" {said} ".join(parts) if len(parts) == 2 else f"{said}({parts[0]})"
         return text if asked.hint else f"not {text}"
 
@@ -313,7 +266,7 @@ class Symbols:
         if isinstance(step.f, Outside):
             return step.f.__name__
         parts = [self.text(r) for r in step.xs]
-        said = _SIGNS.get(step.f, getattr(step.f, "__name__", "f"))
+        said = SIGNS.get(step.f, getattr(step.f, "__name__", "f"))
         return f"({f' {said} '.join(parts)})" if len(parts) == 2 else f"{said}({', '.join(parts)})"
 
     # afterwards
@@ -341,11 +294,11 @@ class Symbols:
 
     def names(self) -> Values:
         """Sizes by name, in place of values."""
-        return Names(self, ())
+        return Names(self.table, self.steps, ())
 
     def values(self, leaves: Sequence[Any]) -> Values:
         """What everything comes to in a call with these arguments."""
-        return Values(self, leaves)
+        return Values(self.table, self.steps, leaves)
 
     def live(self) -> list[Guard]:
         """Guards that another call with the same types may break."""
@@ -375,89 +328,6 @@ class Symbols:
         return None
 
 
-class Values:
-    """The values of symbols in one call."""
-
-    def __init__(self, symbols: Symbols, leaves: Sequence[Any]) -> None:
-        self.symbols, self.leaves = symbols, leaves
-        self.atoms = symbols.table.values(self.read)
-        self._steps: dict[int, Any] = {}
-
-    def read(self, s: Symbol) -> Any:
-        return self.leaves[s.leaf].type.shape[s.axis]
-
-    def of(self, x: Any) -> Any:
-        """The plain number; anything that is no symbol as it is."""
-        if type(x) is Size:
-            return expression.evaluated(x.terms, self.atoms)
-        return self.number(x.step) if type(x) in (FloatNumber, IntNumber) else x
-
-    def number(self, step: int) -> Any:
-        todo = [step]
-        while todo:
-            at = todo[-1]
-            if at in self._steps:
-                todo.pop()
-                continue
-            said = self.symbols.steps[at]
-            missing = [r.step for r in said.xs if isinstance(r, Ref) and r.step not in self._steps]
-            if missing:
-                todo += missing
-                continue
-            self._steps[at] = self._called(said)
-        return self._steps[step]
-
-    def _called(self, step: Step) -> Any:
-        if isinstance(step.f, Argument):
-            return self.leaves[step.f.leaf]
-        return step.f(*(self._operand(r) for r in step.xs))
-
-    def _operand(self, ref: Any) -> Any:
-        if isinstance(ref, Ref):
-            return self.number(ref.step)
-        return ref.value if isinstance(ref, Constant) else expression.evaluated(ref, self.atoms)
-
-    def satisfy(self, guard: Guard) -> bool:
-        """Whether a guard holds."""
-        if guard.terms is not None:
-            n = expression.evaluated(guard.terms, self.atoms)
-            return (n == 0 if guard.relation == "==" else n < 0) is guard.truth
-        assert guard.asked is not None
-        try:
-            return bool(self._called(guard.asked)) is guard.asked.hint
-        except (ArithmeticError, ValueError, TypeError):
-            return False  # capturing again raises what Python would
-
-
-class Names(Values):
-    """Named sizes: what a program of open sizes is written with."""
-
-    def read(self, s: Symbol) -> Any:
-        table = self.symbols.table
-        low, high = table.bounds[table.atoms.index(s)]
-        return Dim(s.name, int(low), None if high >= LARGEST else int(high))
-
-    def of(self, x: Any) -> Any:
-        return super().of(x) if type(x) is Size else x
-
-
-_SIGNS: dict[Any, str] = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-    operator.eq: "==",
-    operator.ne: "!=",
-}
-
-
 def example(dim: Dim, number: int) -> int:
     """A size to capture with: one that no literal in a program is likely to equal."""
     usual = 61 + 6 * number
@@ -468,32 +338,5 @@ def _bounds(dim: Dim) -> str:
     return f"{dim.min} to {'any' if dim.max is None else dim.max}"
 
 
-#: of the order it would not be true: NaN is neither
-_OPPOSITE: dict[Any, Any] = {operator.eq: operator.ne, operator.ne: operator.eq}
-
-
 def _value(x: Any) -> Any:
     return x.hint if type(x) in (Size, FloatNumber, IntNumber) else x
-
-
-def _is(value: Any) -> Callable[[Any], bool]:
-    """Whether another number is this one, to the bit."""
-    if type(value) is float:
-        said = value.hex()
-        return lambda x: type(x) is float and x.hex() == said
-    return lambda x: type(x) is type(value) and x == value
-
-
-def _relation(table: Table, relation: str, terms: Terms, truth: bool) -> str:
-    """`B == 2*C` for 'B - 2*C == 0', and so on."""
-    left = tuple((m, c) for m, c in terms if c > 0 and m)
-    right = tuple((m, -c) for m, c in terms if c < 0 or not m)
-    signs = {"==": ("!=", "=="), "<": (">=", "<")}[relation]
-    sign = signs[truth]
-    if not left:  # -B + 4 < 0
-        left, right = right, left
-        right = tuple((m, -c) for m, c in terms if not m)
-        left = tuple((m, -c) for m, c in terms if m)
-        right = tuple((m, -c) for m, c in right)
-        sign = {"<": ">", ">=": "<="}.get(sign, sign)
-    return f"{table.text(left)} {sign} {table.text(right)}"

@@ -155,14 +155,13 @@ class Trace:
             return
         cell = self._cell(leaf)
         of = self.leaves.get(leaf)
-        if of is not None:
-            if of[1].leaf is None:
-                raise CaptureError(
-                    "backward()",
-                    expected="a gradient that ends inside the captured function",
-                    got="an argument with a history of its own",
-                    hint="call backward() outside, or detach() the argument",
-                )
+        if of is not None and of[1].leaf is None:
+            raise CaptureError(
+                "backward()",
+                expected="a gradient that ends inside the captured function",
+                got="an argument with a history of its own",
+                hint="call backward() outside, or detach() the argument",
+            )
         if not cell.written:
             cell.before, cell.written = leaf.grad, True
 

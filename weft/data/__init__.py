@@ -9,6 +9,7 @@ from weft.data.dataset import (
     TensorDataset as TensorDataset,
     random_split as random_split,
 )
+from weft.data.images import ImageFolder as ImageFolder
 from weft.data.loader import DataLoader as DataLoader
 from weft.data.readers import (
     TextLines as TextLines,

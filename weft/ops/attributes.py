@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
+from weft.ir import Function
 from weft.ops.contraction import Contraction
 from weft.types import DType, TensorType
 from weft.types.dim import Dim
@@ -27,6 +28,10 @@ def _is_int(x: Any) -> bool:
 
 def _is_ints(x: Any) -> bool:
     return type(x) is tuple and all(_is_int(n) or isinstance(n, Dim) for n in x)
+
+
+def _is_functions(x: Any) -> bool:
+    return type(x) is tuple and all(isinstance(f, Function) for f in x)
 
 
 def _is_pairs(x: Any) -> bool:
@@ -52,6 +57,7 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("mode", "reduction"), _STRING),
     "dtype": ("a dtype", lambda x: isinstance(x, DType)),
     "offset": ("an integer, or a tuple of them", lambda x: _is_int(x) or _is_ints(x)),
+    "regions": ("a tuple of functions", _is_functions),
     "spec": ("a contraction", lambda x: isinstance(x, Contraction)),
     "type": ("a type", lambda x: isinstance(x, (TensorType, type))),
     "value": ("anything", lambda x: True),

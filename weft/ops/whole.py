@@ -10,7 +10,7 @@ from weft.types import TensorType
 from weft.types.dtype import bool_
 
 #: queries below which packing keys costs more than it gives, unless there is little to pack
-FEW, LITTLE = 8, 1 << 13
+FEW, LITTLE = 6, 1 << 15
 #: matrices from which a task each is enough for attention's gradient, if it has more than so many
 #: products
 MATRICES, PRODUCTS = 4, 1 << 20

@@ -34,6 +34,8 @@ from weft.types.record import dataclass
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
+#: products that a thread claims at a time, at least
+GRAIN = 1 << 18
 #: bytes of a block of scores; rows of one at most, and where sums over rows go on
 BLOCK, MOST, MOST_GOING_ON = 1 << 18, 28, 56
 #: rows that share packed keys, at least
@@ -136,12 +138,15 @@ def plan_attention(
     values["bounded"] = abs(attrs["scale"]) < 1 << 20 and max(depth, width) < 1 << 20
     for letter, x in zip("gqkvm"[not grad :], layouts, strict=False):
         values[f"{letter}_row"], values[f"{letter}_col"] = broadcast_strides(x, x.type.ndim)[-2:]
-    heavy = matrices * rows * keys * (depth + width) > HEAVY
+    products = matrices * rows * keys * (depth + width)
+    heavy = products > HEAVY
     values |= _blocks(spec, values, matrices, machine.threads if heavy else 1)
     values |= _room(spec, values)
     values["axes"] = len(nest.sizes)
     params = (*values.values(), *nest.sizes, *(s for x in nest.strides for s in x))
-    phase = Phase(spec, matrices * values["parts"])
+    tasks = matrices * values["parts"]
+    each = max(1, products // tasks)
+    phase = Phase(spec, tasks, max(1, min(GRAIN // each, tasks // (4 * machine.threads))))
     return Launch(outs, (phase,), params, heavy=heavy, worker_scratch=values["slice"])
 
 

@@ -128,9 +128,9 @@ class _Partition:
         op: Op = n.op  # type: ignore[assignment]
         shape = getattr(n.type, "shape", None)
         if op is broadcast_to or op.scalar is not None:
-            fits = shape == k.shape and (op is not broadcast_to or self._inside(n, k))
-            narrow = k.kind == "rows" and shape in (k.kept, k.rows) and self._inside(n, k)
-            return k.kind if fits or narrow else ""
+            if shape == k.shape:
+                return k.kind if op is not broadcast_to or self._inside(n, k) else ""
+            return self._narrow_joins(n, op, k)
         if op is reshape and k.kind == "rows":
             turns = {shape, n.inputs[0].type.shape} == {k.kept, k.rows}
             return k.kind if turns and self._inside(n, k) else ""
@@ -139,6 +139,31 @@ class _Partition:
         if op.contract is not None and k.kind == "map" and shape == k.shape:
             return "" if self._has_twin(n, k) else "contract"
         return ""
+
+    def _narrow_joins(self, n: Node, op: Op, k: _Kernel) -> str:
+        """The same for a node that has one number for each row."""
+        inside = self._inside(n, k)
+        if k.kind == "rows":
+            fits = n.type.shape in (k.kept, k.rows)
+            return k.kind if fits and (inside or (op.scalar and self._fold_under(n, k))) else ""
+        if k.kind in ("map", "fold") and op.scalar is not None:
+            fold = self._fold_under(n, k)
+            if fold is not None and self._fold_joins(fold, fold.op, k):  # type: ignore[arg-type]
+                return "rows" if n.type.shape in (k.kept, k.rows) else ""
+        return ""
+
+    def _fold_under(self, n: Node, k: _Kernel) -> Node | None:
+        """The reduction of what a kernel goes over that a number per row is computed from."""
+        stack, seen = [n], {n}
+        while stack and len(seen) < MOST:
+            for i in stack.pop().inputs:
+                op: Op = i.op  # type: ignore[assignment]
+                if op.fold and i.inputs[0].type.shape == k.shape:
+                    return i
+                if i not in seen and (op.scalar or op is reshape) and i.type.size <= n.type.size:
+                    seen.add(i)
+                    stack.append(i)
+        return None
 
     def _has_twin(self, n: Node, k: _Kernel) -> bool:
         """Whether a kernel goes on from two contractions, neither of which fills the threads: then
@@ -166,7 +191,7 @@ class _Partition:
         if k.kind == "map" and k.shape == full and full not in (rows, kept):
             k.rows, k.kept = rows, kept
             return "rows"
-        same = k.kind == "rows" and (k.shape, k.rows, k.kept) == (full, rows, kept)
+        same = k.kind in ("rows", "fold") and (k.shape, k.rows, k.kept) == (full, rows, kept)
         return "rows" if same else ""
 
     def _join(self, n: Node, k: _Kernel, users: list[_Kernel]) -> None:
@@ -191,6 +216,9 @@ class _Partition:
         k = _Kernel(len(self.kernels), kind, shape)
         if op.fold and op.fold not in ("argmax", "argmin"):
             k.kind, k.shape = "fold", n.inputs[0].type.shape
+            axes, count = n.attr("axes"), len(k.shape) - len(n.attr("axes"))
+            if axes == tuple(range(count, len(k.shape))):
+                k.rows, k.kept = k.shape[:count], k.shape[:count] + (1,) * len(axes)
         self.kernels.append(k)
         k.nodes.append(n)
         self.home[n] = k

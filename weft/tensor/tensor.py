@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.autodiff.backward import backward, grad_of, set_grad
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import Leaf
+from weft.autodiff.tape import Leaf, new_leaf
 from weft.buffer import Buffer
 from weft.buffer.dlpack import to_dlpack
 from weft.buffer.interchange import copy_from_numpy, read_number, to_numpy
@@ -125,10 +125,8 @@ class Tensor(Value):
         elif self.note is None:
             if not self.dtype.is_float:
                 raise GradError("requires_grad", expected="a floating dtype", got=self.dtype.name)
-            self.note = self.leaf = Leaf()
+            self.note = self.leaf = new_leaf(self)
             changes.note()
-            if capturing.now is not None and not isinstance(self.data, Buffer):
-                capturing.now.own_leaf(self.leaf)
 
     def requires_grad_(self, wanted: bool = True) -> Tensor:
         """Set `requires_grad` and give the tensor back."""
@@ -494,9 +492,8 @@ def _rebuild(data: Any, requires_grad: bool) -> Tensor:
 
 
 def _unpickle(raw: bytes, shape: tuple[int, ...], dtype: str, requires_grad: bool) -> Tensor:
-    return _rebuild(
-        copy_from_numpy(np.frombuffer(raw, as_dtype(dtype).np).reshape(shape)), requires_grad
-    )
+    a = np.frombuffer(raw, as_dtype(dtype).np).reshape(shape)
+    return _rebuild(copy_from_numpy(a), requires_grad)
 
 
 installed.tensor = Tensor

@@ -146,7 +146,7 @@ def _no_defaults(args: ast.arguments) -> None:
 def _claim(code: types.CodeType) -> None:
     """Remember functions defined inside as converted, whether they call operators or not."""
     for c in code.co_consts:
-        if inspect.iscode(c):
+        if inspect.iscode(c) and c.co_flags & inspect.CO_NEWLOCALS:  # not the body of a class
             _own[id(c)] = c
             _claim(c)
 

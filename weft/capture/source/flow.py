@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,11 +18,13 @@ from weft.control.build import truth
 from weft.control.nodes import BOOL
 from weft.errors import DTypeError, ShapeError
 from weft.ir import Node
+from weft.ops.creation import full
 from weft.ops.define import Value, capturing, installed, real
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, float64, int64
+from weft.types.size import Size
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
@@ -131,8 +134,8 @@ class Range:
 
 
 def _range(*args: Any) -> Any:
-    if not any(map(is_symbolic, args)):
-        return range(*args)
+    if not any(is_symbolic(x) or type(x) is Size for x in args):
+        return range(*args)  # sizes that are open make a loop too: one program for every length
     for x in args:
         if isinstance(x, Value) and (x.type.size != 1 or not x.type.dtype.is_int):
             raise DTypeError("range", expected="integers", got=str(x.type))
@@ -150,7 +153,7 @@ def as_index(x: Any) -> Any:
 
 def _count(items: Range, body: Any, get: Thunk, put: Put, names: Names, signal: Any) -> Any:
     """A loop of the program over a range."""
-    now = _value(items.start)
+    now = full(items.start, shape=(), dtype=int64)
 
     def more() -> Any:
         return now < items.stop if items.step > 0 else now > items.stop
@@ -301,6 +304,39 @@ def _type(*args: Any) -> Any:
     return args[0].kind if len(args) == 1 and type(args[0]) is Chosen else type(*args)
 
 
+def _extreme(pick: Any, better: Any) -> Any:
+    """`max` or `min` of tensors, as Python goes through them."""
+
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        items = list(iterate(args[0])) if len(args) == 1 else list(args)
+        if kwargs or not any(map(is_symbolic, items)):
+            return pick(*args, **kwargs)
+        best = items[0]
+        for x in items[1:]:
+            best = choose(better(x, best), partial(_same, x), partial(_same, best))
+        return best
+
+    return extreme
+
+
+def _whether(lazily: Any, plain: Any) -> Any:
+    """`any` or `all` of conditions."""
+
+    def whether(items: Any) -> Any:
+        found = list(iterate(items))
+        if not any(map(is_symbolic, found)):
+            return plain(found)
+        return lazily(*(partial(_as_truth, x) for x in found))
+
+    return whether
+
+
+def _as_truth(x: Any) -> Any:
+    return truth(x, "a condition") if is_symbolic(x) else bool(x)
+
+
+SPECIAL.update({max: _extreme(max, operator.gt), min: _extreme(min, operator.lt)})
+SPECIAL.update({any: _whether(or_, any), all: _whether(and_, all)})
 SPECIAL.update(
     {
         isinstance: _isinstance,

@@ -33,6 +33,7 @@ from weft.capture.source.reads import (
     item as item,
     made as made,
     new as new,
+    outside as outside,
     seen as seen,
     set_attr as set_attr,
     set_item as set_item,

@@ -199,6 +199,15 @@ def augment_item(owner: Any, key: Any, how: str, value: Any) -> None:
     set_item(owner, key, _AUGMENTED[how](item(owner, key), value))
 
 
+def outside(names: tuple[str, ...]) -> None:
+    """Told by a function that assigns to variables outside of it."""
+    if capturing.now is not None:
+        raise refuse(
+            f"an assignment to {', '.join(names)}, outside of the function",
+            "return the value, or keep it in a tensor and use .assign()",
+        )
+
+
 def changing(owner: Any, what: str, name: str | None = None) -> None:
     """Told before an object is changed, by Python."""
     now = capturing.now

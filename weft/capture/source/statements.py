@@ -46,8 +46,10 @@ class Context:
 class Statements(Expressions):
     """Converts one function; nested ones by converters of their own."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, inner: frozenset[str] = frozenset()) -> None:
         super().__init__(owner)
+        self.inner = inner  # names of the converted functions around this one
+        self.locals: frozenset[str] = inner
         self.count = 0
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
@@ -66,13 +68,23 @@ class Statements(Expressions):
         self.globals = declared(body, ast.Global)
         self.nonlocals = declared(body, ast.Nonlocal)
         self.reads = _reads(body)
+        a = node.args
+        given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        own = {x.arg for x in given} | set(stored(body))
+        self.locals = self.inner | (own - self.globals - self.nonlocals)
+        bound = set(stored(body))
         stated = [n for n in body if isinstance(n, ast.Global | ast.Nonlocal)]
         new = self.block(body, Context(plain=plain))
-        own = [n for n in self.shared if n not in self.globals and n not in self.nonlocals]
-        if own:  # bound by functions inside only: say that they are this one's
-            targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in own]
+        mine = [n for n in self.shared if n not in self.globals and n not in self.nonlocals]
+        if mine:  # bound by functions inside only: say that they are this one's
+            targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in mine]
             binding = ast.Assign(targets, ast.Constant(None))
             new.insert(len(stated), at(body[0], ast.If(ast.Constant(False), [binding], [])))
+        outside = self.globals | (self.nonlocals - self.inner)
+        assigned = sorted(outside & bound)
+        if assigned:
+            names = ast.Tuple([ast.Constant(n) for n in assigned], ast.Load())
+            new.insert(len(stated), at(body[0], ast.Expr(op(body[0], "outside", names))))
         node.body = new
         node.decorator_list = []
         return node
@@ -80,7 +92,7 @@ class Statements(Expressions):
     def visit_FunctionDef(self, node: Any) -> Any:
         decorators = [self.visit(d) for d in node.decorator_list]
         node.args = self.visit(node.args)
-        made: list[Any] = [type(self)(self.owner).function(node)]
+        made: list[Any] = [type(self)(self.owner, self.locals).function(node)]
         for d in reversed(decorators):
             target = ast.Name(node.name, ast.Store())
             call = ast.Call(operator("call"), [d, ast.Name(node.name, ast.Load())], [])

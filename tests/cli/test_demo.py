@@ -1,0 +1,62 @@
+"""weft demo and weft bench: they run, they keep to their folder, and a broken promise is exit 1."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import weft.bench
+from weft.cli import main
+from weft.demo import story
+from weft.demo.screen import Screen
+
+
+def test_the_demo_keeps_its_claims_and_its_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--plain", "--short", "--folder", "here"]) == 0
+    said = capsys.readouterr().out
+    assert "FAILED" not in said and "\x1b" not in said and "\r" not in said
+    assert "8 of 8 claims held" in said
+    assert str(tmp_path / "here") in said
+    assert [p.name for p in tmp_path.iterdir()] == ["here"]
+    assert {p.name for p in (tmp_path / "here").iterdir()} <= {"programs.py", "__pycache__"}
+
+
+def test_a_claim_that_fails_is_exit_code_1(tmp_path, monkeypatch, capsys):
+    for name in ("_training", "_control", "_lengths"):
+        monkeypatch.setattr(story, name, lambda *_: None)
+    monkeypatch.setattr(story, "_equal", lambda a, b: False)
+    assert main(["demo", "--plain", "--folder", str(tmp_path)]) == 1
+    assert "FAILED: the program goes on" in capsys.readouterr().out
+
+
+def test_a_terminal_gets_colours_and_a_bar(capsys, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen = Screen()
+    screen.lively = True
+    screen.title("title")
+    assert list(screen.progress("abc", 3)) == ["a", "b", "c"]
+    screen.claim("right", True)
+    said = capsys.readouterr().out
+    assert "\x1b[1;36mtitle\x1b[0m" in said and "\r" in said and "3 of 3" in said
+
+
+def test_bench_compares_without_peers(tmp_path, capsys):
+    path = tmp_path / "figures.json"
+    assert main(["bench", "--small", "--quick", "--json", str(path)]) == 0
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    assert len(rows) == 4 and all(r["eager"] > 0 and r["compiled"] > 0 for r in rows)
+    assert capsys.readouterr().out.count("\n") == 6
+
+
+@pytest.mark.parametrize("given", [[], ["W3", "--suite", "compiled"]])
+def test_bench_hands_over_to_the_suite(monkeypatch, given):
+    asked = []
+    monkeypatch.setattr(weft.bench.subprocess, "run", lambda c, **k: asked.append(c) or Done())
+    assert main(["bench", *given, "--quick"]) == 3
+    assert asked[0][2] == "benchmarks.compiled" and asked[0][3:] == [*given[:1], "--quick"]
+
+
+class Done:
+    returncode = 3

@@ -1,0 +1,227 @@
+"""`wf.fit`: the loop that a user would write, checkpoints that lead to the same bits, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft as wf
+import weft.nn.functional as F
+from weft import nn
+from weft.debug.progress import Progress
+
+ROOT = Path(__file__).parents[2]
+
+
+def make(n=40, batch_size=8):
+    """A model with dropout and batch norm, its optimizer and schedule, and shuffled data."""
+    wf.manual_seed(0)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 4)).astype(np.float32)
+    y = (x.sum(axis=1) > 0).astype(np.int64)
+    loader = wf.data.DataLoader(wf.data.TensorDataset(x, y), batch_size, shuffle=True)
+    model = nn.Sequential(
+        nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2)
+    )
+    opt = wf.optim.AdamW(model.parameters(), lr=0.02)
+    return model, opt, wf.optim.StepLR(opt, 2, 0.5), loader
+
+
+def accuracy(out, target):
+    return (out.argmax(axis=1) == target).astype(wf.float32).mean()
+
+
+def bits(model):
+    return {k: v.numpy().tobytes() for k, v in model.state_dict().items()}
+
+
+def run(epochs=4, make=make, **options):
+    model, opt, schedule, loader = make()
+    history = wf.fit(
+        model, F.cross_entropy, opt, loader, epochs=epochs, scheduler=schedule,
+        **{"progress": False, **options},
+    )  # fmt: skip
+    return model, history
+
+
+def test_is_the_loop_one_would_write():
+    model, history = run()
+    other, opt, schedule, loader = make()
+    for _ in range(4):
+        total = 0.0
+        for x, y in loader:
+            opt.zero_grad()
+            loss = F.cross_entropy(other(x), y)
+            loss.backward()
+            opt.step()
+            total += loss.item() * len(x)
+        schedule.step()
+    assert bits(model) == bits(other)
+    assert history[-1]["loss"] == total / 40 and len(history) == 4
+
+
+def test_compiled_and_eager_give_the_same_bits():
+    (a, ha), (b, hb) = (run(compile=how, metrics={"right": accuracy}) for how in (True, False))
+    assert bits(a) == bits(b) and ha == hb
+
+
+def test_learns_and_measures():
+    _, history = run(epochs=15, metrics={"right": accuracy}, validation=make()[3])
+    assert set(history[0]) == {"loss", "right", "val_loss", "val_right"}
+    assert history[-1]["val_right"] > 0.9
+
+
+def test_validation_learns_nothing():
+    model, _ = run(epochs=0)
+    before = bits(model)
+    _, opt, _, loader = make()
+    model.eval()
+    wf.fit(model, F.cross_entropy, opt, loader, epochs=0, validation=loader, progress=False)
+    assert bits(model) == before and not model.training
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, stop):
+    whole, history = run(scheduler_step="step")
+    path = tmp_path / "run.wf"
+    run(epochs=stop, checkpoint=path, scheduler_step="step")
+    wf.manual_seed(99)  # what is drawn in between does not matter
+    model, again = run(checkpoint=path, scheduler_step="step")
+    assert bits(model) == bits(whole) and again == history
+
+
+def interrupting(at):
+    """The usual setting, with a loss that has Ctrl-C pressed in batch `at`."""
+    calls = []
+
+    def loss(out, target):
+        calls.append(1)
+        if len(calls) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return F.cross_entropy(out, target)
+
+    return loss
+
+
+@pytest.mark.parametrize("at", [1, 5, 7, 12])
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(tmp_path, at):
+    whole, history = run(compile=False)
+    path = tmp_path / "run.wf"
+    model, opt, schedule, loader = make()
+    with pytest.raises(KeyboardInterrupt):
+        wf.fit(
+            model, interrupting(at), opt, loader, epochs=4, scheduler=schedule, checkpoint=path,
+            compile=False, progress=False,
+        )  # fmt: skip
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    state = wf.load(path)
+    assert state["epoch"] * 5 + state["position"] == at
+    model, again = run(checkpoint=path, compile=False)
+    assert bits(model) == bits(whole) and again == history
+
+
+def test_a_killed_run_goes_on(tmp_path):
+    """Another process, killed without notice in its third epoch."""
+    path = tmp_path / "run.wf"
+    script = f"""
+        import os, sys
+        sys.path[:0] = {[str(ROOT), str(Path(__file__).parent)]!r}
+        from test_fit import run
+        run(checkpoint={str(path)!r}, callbacks=[lambda n: n["epoch"] == 3 and os._exit(9)])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=120)
+    assert done.returncode == 9 and wf.load(path)["epoch"] == 2
+    (model, again), (whole, history) = run(checkpoint=path), run()
+    assert bits(model) == bits(whole) and again == history
+
+
+def test_resume_false_begins_anew(tmp_path):
+    path = tmp_path / "run.wf"
+    run(epochs=2, checkpoint=path)
+    assert len(run(epochs=1, checkpoint=path, resume=False)[1]) == 1
+    assert wf.load(path)["epoch"] == 1
+
+
+def test_a_file_that_is_no_checkpoint(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    wf.save(make()[0].state_dict(), path)
+    with pytest.raises(wf.errors.StateError, match="a checkpoint of fit"):
+        run(checkpoint=path)
+
+
+def test_stops_early():
+    model, opt, _, loader = make()
+    opt.param_groups[0]["lr"] = 0.0
+    model.eval()
+    frozen = nn.Linear(4, 2)
+    still = wf.optim.SGD(frozen.parameters(), lr=0.0)
+    history = wf.fit(
+        frozen, F.cross_entropy, still, loader, epochs=50, validation=loader, early_stop=3,
+        progress=False,
+    )  # fmt: skip
+    assert 4 <= len(history) < 50
+    seen = []
+    _, history = run(epochs=9, callbacks=[seen.append, lambda n: n["epoch"] == 2])
+    assert len(history) == 2 and [n["epoch"] for n in seen] == [1, 2]
+
+
+def test_plateau_schedule_gets_the_loss():
+    model, opt, _, loader = make()
+    schedule = wf.optim.ReduceLROnPlateau(opt, patience=0, threshold=0.9)
+    wf.fit(
+        model, F.cross_entropy, opt, loader, epochs=3, scheduler=schedule, max_norm=1.0,
+        progress=False,
+    )  # fmt: skip
+    assert opt.param_groups[0]["lr"] < 0.02
+
+
+def test_batches_that_are_no_pairs():
+    wf.manual_seed(0)
+    rows = [{"x": np.float32(i), "y": np.float32(2 * i)} for i in range(6)]
+    loader = wf.data.DataLoader(rows, batch_size=4)
+
+    class Line(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.slope = nn.Parameter([0.0])
+
+        def forward(self, batch):
+            return batch["x"] * self.slope
+
+    line = Line()
+    opt = wf.optim.SGD(line.parameters(), lr=0.05)
+    loss = lambda out, batch: F.mse_loss(out, batch["y"])
+    wf.fit(line, loss, opt, loader, epochs=20, progress=False)
+    assert abs(line.slope.item() - 2) < 0.01
+
+
+def test_says_a_line_an_epoch(capsys):
+    run(epochs=2, progress=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and lines[1].startswith("epoch 2/2   loss 0.")
+
+
+def test_bar_on_a_terminal(capsys, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with Progress(True, 1) as show:
+        assert show.bar is not None
+        show.start(0, 3)
+        show.step(1, {"loss": 0.5})
+        show.epoch(1, {"loss": 0.25})
+    assert "loss 0.25" in capsys.readouterr().out
+
+
+def test_wrong_arguments():
+    model, opt, _, loader = make()
+    with pytest.raises(wf.errors.DTypeError, match="a Module"):
+        wf.fit(lambda x: x, F.cross_entropy, opt, loader, epochs=1)
+    with pytest.raises(wf.errors.ShapeError, match="0 epochs or more"):
+        wf.fit(model, F.cross_entropy, opt, loader, epochs=-1)
+    with pytest.raises(wf.errors.ShapeError, match="at least one batch"):
+        wf.fit(model, F.cross_entropy, opt, [], epochs=1, progress=False)
