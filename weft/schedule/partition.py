@@ -129,7 +129,7 @@ class _Partition:
         shape = getattr(n.type, "shape", None)
         if op is broadcast_to or op.scalar is not None:
             if shape == k.shape:
-                return k.kind if op is not broadcast_to or self._inside(n, k) else ""
+                return self._wide_joins(n, op, k)
             return self._narrow_joins(n, op, k)
         if op is reshape and k.kind == "rows":
             turns = {shape, n.inputs[0].type.shape} == {k.kept, k.rows}
@@ -139,6 +139,14 @@ class _Partition:
         if op.contract is not None and k.kind == "map" and shape == k.shape:
             return "" if self._has_twin(n, k) else "contract"
         return ""
+
+    def _wide_joins(self, n: Node, op: Op, k: _Kernel) -> str:
+        """The same for a node that has a number for each element."""
+        if self._inside(n, k):
+            return k.kind
+        if op is broadcast_to or (k.kind == "fold" and k.rows is None):
+            return ""  # the kernel would have to write it
+        return "rows" if k.kind == "fold" else k.kind
 
     def _narrow_joins(self, n: Node, op: Op, k: _Kernel) -> str:
         """The same for a node that has one number for each row."""
