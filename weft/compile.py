@@ -299,7 +299,14 @@ def traced(
 
 
 def build(inputs: Any, outputs: Any) -> Program:
-    """The program that computes `outputs` from placeholders."""
+    """The program that computes `outputs` from placeholders.
+
+    >>> import weft as wf
+    >>> x = wf.placeholder("x", (None, 3))
+    >>> total = wf.build([x], x.sum(axis=1))
+    >>> total(wf.ones((2, 3)))
+    tensor([3., 3.])
+    """
     engine()
     captured, names = placeholders.captured(inputs, outputs)
     stands = [installed.tensor(p) for p in captured.function.params[: len(names)]]

@@ -1,4 +1,4 @@
-"""The law of both graphs: compiled equals eager, to the bit, for every op, its gradient included."""
+"""The law of both graphs: compiled equals eager, to the bit, for every op and its gradient."""
 
 from __future__ import annotations
 

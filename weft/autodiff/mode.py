@@ -108,6 +108,14 @@ class no_grad(_Recording):
 
 
 class enable_grad(_Recording):
-    """The opposite of `no_grad`, inside one."""
+    """The opposite of `no_grad`, inside one.
+
+    >>> import weft as wf
+    >>> x = wf.tensor([1.0], requires_grad=True)
+    >>> with wf.no_grad(), wf.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
 
     wanted = True

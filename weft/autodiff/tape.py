@@ -71,8 +71,8 @@ class Note:
 
 
 class Continued(Call):
-    """A call whose gradient goes on with the sums that cotangents have come to so far: control flow,
-    whose own contributions must be added one by one, as if its ops stood in the tape.
+    """A call whose gradient goes on with the sums that cotangents have come to so far: control
+    flow, whose own contributions must be added one by one, as if its ops stood in the tape.
 
     `pull(xs, g, parents, sums)` takes the operands, the cotangents of results by position, the
     parents whose cotangents are wanted (None for others) and their sums so far (None: nothing yet);

@@ -46,6 +46,13 @@ class IterableDataset:
 
     With workers each of them goes through the whole; `get_worker_info()` tells which one it is, to
     take a share.
+
+    >>> import weft as wf
+    >>> class Count(wf.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(4))
+    >>> [x.tolist() for x in wf.data.DataLoader(Count(), batch_size=2)]
+    [[0, 1], [2, 3]]
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -87,7 +94,12 @@ class TensorDataset(Dataset):
 
 
 class Subset(Dataset):
-    """Some examples of a dataset, by number."""
+    """Some examples of a dataset, by number.
+
+    >>> import weft as wf
+    >>> wf.data.Subset(["a", "b", "c"], [2, 0])[0]
+    'c'
+    """
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset, self.indices = dataset, [operator.index(i) for i in indices]
@@ -100,7 +112,12 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Datasets one behind the other."""
+    """Datasets one behind the other.
+
+    >>> import weft as wf
+    >>> wf.data.ConcatDataset([[1, 2], [3]])[2]
+    3
+    """
 
     def __init__(self, datasets: Sequence[Any]) -> None:
         self.datasets = list(datasets)

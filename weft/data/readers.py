@@ -91,7 +91,16 @@ _IDX = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def read_idx(path: Name) -> Any:
-    """The tensor of an idx file, such as those of MNIST; compressed with gzip or not."""
+    """The tensor of an idx file, such as those of MNIST; compressed with gzip or not.
+
+    >>> import weft as wf
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(bytes([0, 0, 8, 1, 0, 0, 0, 2, 5, 7]))
+    ...     file.flush()
+    ...     wf.data.read_idx(file.name).tolist()
+    [5, 7]
+    """
     name = Path(path).name
     raw = Path(path).read_bytes()
     if raw[:2] == b"\x1f\x8b":

@@ -15,7 +15,18 @@ from weft.tensor.random import permutation, rand, randint
 
 
 class Sampler:
-    """Numbers of examples in some order: a subclass says `__iter__` and `__len__`."""
+    """Numbers of examples in some order: a subclass says `__iter__` and `__len__`.
+
+    >>> import weft as wf
+    >>> class Backwards(wf.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter((2, 1, 0))
+    ...
+    ...     def __len__(self):
+    ...         return 3
+    >>> list(Backwards())
+    [2, 1, 0]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} does not define __iter__()")
@@ -25,7 +36,12 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """From the first to the last."""
+    """From the first to the last.
+
+    >>> import weft as wf
+    >>> list(wf.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -38,7 +54,12 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """In random order, another one each time; with `replacement`, each drawn anew."""
+    """In random order, another one each time; with `replacement`, each drawn anew.
+
+    >>> import weft as wf
+    >>> sorted(wf.data.RandomSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None
@@ -62,7 +83,12 @@ class RandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Each example as often as its weight says."""
+    """Each example as often as its weight says.
+
+    >>> import weft as wf
+    >>> list(wf.data.WeightedRandomSampler([0.0, 1.0], 3))
+    [1, 1, 1]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True
@@ -96,7 +122,12 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` numbers of another sampler; the last may be shorter, or be dropped."""
+    """Lists of `batch_size` numbers of another sampler; the last may be shorter, or be dropped.
+
+    >>> import weft as wf
+    >>> list(wf.data.BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         self.sampler = sampler

@@ -47,7 +47,12 @@ _info: list[WorkerInfo] = []
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process of a loader, which one it is; elsewhere None."""
+    """In a worker process of a loader, which one it is; elsewhere None.
+
+    >>> import weft as wf
+    >>> wf.data.get_worker_info() is None
+    True
+    """
     return _info[-1] if _info else None
 
 

@@ -48,6 +48,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     """What `save` wrote, or the tensors by name of any safetensors file.
 
     A file that is damaged is an `ArtifactError`; nothing in a file is ever run.
+
+    >>> import weft as wf
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     wf.save({"w": wf.ones(2), "epoch": 3}, f"{d}/state.wf")
+    ...     wf.load(f"{d}/state.wf")["epoch"]
+    3
     """
     source = _path(path, "load")
     tensors, metadata = read(source)

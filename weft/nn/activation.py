@@ -44,7 +44,12 @@ class ReLU(_Activation):
 
 
 class ReLU6(_Activation):
-    """x kept between 0 and 6."""
+    """x kept between 0 and 6.
+
+    >>> import weft as wf
+    >>> wf.nn.ReLU6()(wf.tensor([-1.0, 2.0, 9.0]))
+    tensor([0., 2., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         pass
@@ -54,7 +59,12 @@ class ReLU6(_Activation):
 
 
 class LeakyReLU(_Activation):
-    """x where it is positive, else negative_slope * x."""
+    """x where it is positive, else negative_slope * x.
+
+    >>> import weft as wf
+    >>> wf.nn.LeakyReLU(0.5)(wf.tensor([-1.0, 2.0]))
+    tensor([-0.5,  2. ])
+    """
 
     names = ("negative_slope",)
 
@@ -66,7 +76,12 @@ class LeakyReLU(_Activation):
 
 
 class PReLU(Module):
-    """LeakyReLU with slopes that are learnt: one, or one per channel of x (N, C, …)."""
+    """LeakyReLU with slopes that are learnt: one, or one per channel of x (N, C, …).
+
+    >>> import weft as wf
+    >>> wf.nn.PReLU()(wf.tensor([-1.0, 2.0]))
+    tensor([-0.25,  2.  ], grad_fn=<leaky_relu>)
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
         self.num_parameters = size(num_parameters, "PReLU num_parameters")
@@ -83,7 +98,12 @@ class PReLU(Module):
 
 
 class ELU(_Activation):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1).
+
+    >>> import weft as wf
+    >>> wf.nn.ELU()(wf.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.    ])
+    """
 
     names = ("alpha",)
 
@@ -95,14 +115,24 @@ class ELU(_Activation):
 
 
 class SELU(_Activation):
-    """ELU, scaled so that activations keep mean 0 and variance 1."""
+    """ELU, scaled so that activations keep mean 0 and variance 1.
+
+    >>> import weft as wf
+    >>> wf.nn.SELU()(wf.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.selu(x)
 
 
 class GELU(_Activation):
-    """x times the normal distribution function of x, or of a tanh near it."""
+    """x times the normal distribution function of x, or of a tanh near it.
+
+    >>> import weft as wf
+    >>> wf.nn.GELU()(wf.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     names = ("approximate",)
 
@@ -114,7 +144,12 @@ class GELU(_Activation):
 
 
 class SiLU(_Activation):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> import weft as wf
+    >>> wf.nn.SiLU()(wf.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         pass
@@ -124,28 +159,48 @@ class SiLU(_Activation):
 
 
 class Mish(_Activation):
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    >>> import weft as wf
+    >>> wf.nn.Mish()(wf.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.944 ])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.mish(x)
 
 
 class Hardswish(_Activation):
-    """x * clip(x + 3, 0, 6) / 6."""
+    """x * clip(x + 3, 0, 6) / 6.
+
+    >>> import weft as wf
+    >>> wf.nn.Hardswish()(wf.tensor([-4.0, 0.0, 4.0]))
+    tensor([-0.,  0.,  4.])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.hardswish(x)
 
 
 class Hardsigmoid(_Activation):
-    """clip(x + 3, 0, 6) / 6."""
+    """clip(x + 3, 0, 6) / 6.
+
+    >>> import weft as wf
+    >>> wf.nn.Hardsigmoid()(wf.tensor([-4.0, 0.0, 4.0]))
+    tensor([0. , 0.5, 1. ])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.hardsigmoid(x)
 
 
 class Hardtanh(_Activation):
-    """x kept between two bounds."""
+    """x kept between two bounds.
+
+    >>> import weft as wf
+    >>> wf.nn.Hardtanh()(wf.tensor([-4.0, 0.5, 4.0]))
+    tensor([-1. ,  0.5,  1. ])
+    """
 
     names = ("min_val", "max_val")
 
@@ -157,28 +212,48 @@ class Hardtanh(_Activation):
 
 
 class Tanh(_Activation):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> import weft as wf
+    >>> wf.nn.Tanh()(wf.tensor([-1.0, 0.0]))
+    tensor([-0.7616,  0.    ])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.tanh(x)
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> import weft as wf
+    >>> wf.nn.Sigmoid()(wf.tensor([0.0, 2.0]))
+    tensor([0.5   , 0.8808])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.sigmoid(x)
 
 
 class LogSigmoid(_Activation):
-    """The logarithm of sigmoid."""
+    """The logarithm of sigmoid.
+
+    >>> import weft as wf
+    >>> wf.nn.LogSigmoid()(wf.tensor([0.0, 4.0]))
+    tensor([-0.6931, -0.0181])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.logsigmoid(x)
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta * x)) / beta."""
+    """log(1 + exp(beta * x)) / beta.
+
+    >>> import weft as wf
+    >>> wf.nn.Softplus()(wf.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.    ])
+    """
 
     names = ("beta", "threshold")
 
@@ -190,14 +265,24 @@ class Softplus(_Activation):
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> import weft as wf
+    >>> wf.nn.Softsign()(wf.tensor([-1.0, 3.0]))
+    tensor([-0.5 ,  0.75])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.softsign(x)
 
 
 class GLU(_Activation):
-    """The first half of an axis times the sigmoid of the second."""
+    """The first half of an axis times the sigmoid of the second.
+
+    >>> import weft as wf
+    >>> wf.nn.GLU()(wf.tensor([3.0, 4.0, 0.0, 0.0]))
+    tensor([1.5, 2. ])
+    """
 
     names = ("dim",)
 
@@ -226,7 +311,12 @@ class Softmax(_Activation):
 
 
 class LogSoftmax(Softmax):
-    """The logarithm of Softmax."""
+    """The logarithm of Softmax.
+
+    >>> import weft as wf
+    >>> wf.nn.LogSoftmax(dim=-1)(wf.tensor([0.0, 0.0]))
+    tensor([-0.6931, -0.6931])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.log_softmax(x, *self._kept())
@@ -250,14 +340,24 @@ class Dropout(_Activation):
 
 
 class Dropout1d(Dropout):
-    """Dropout of whole channels of x (N, C, L)."""
+    """Dropout of whole channels of x (N, C, L).
+
+    >>> import weft as wf
+    >>> wf.nn.Dropout1d(0.5).eval()(wf.ones((1, 2, 3))).shape
+    (1, 2, 3)
+    """
 
     def forward(self, x: Any) -> Any:
         return F.dropout1d(x, self.p, self.training)
 
 
 class Dropout2d(Dropout):
-    """Dropout of whole channels of x (N, C, H, W)."""
+    """Dropout of whole channels of x (N, C, H, W).
+
+    >>> import weft as wf
+    >>> wf.nn.Dropout2d(0.5).eval()(wf.ones((1, 2, 3, 3))).shape
+    (1, 2, 3, 3)
+    """
 
     def forward(self, x: Any) -> Any:
         return F.dropout2d(x, self.p, self.training)

@@ -171,7 +171,12 @@ class ModuleDict(Module):
 
 
 class Identity(Module):
-    """What is given, unchanged; arguments of any kind are taken."""
+    """What is given, unchanged; arguments of any kind are taken.
+
+    >>> import weft as wf
+    >>> wf.nn.Identity()(wf.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -199,7 +204,12 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One axis as several."""
+    """One axis as several.
+
+    >>> import weft as wf
+    >>> wf.nn.Unflatten(1, (2, 3))(wf.ones((4, 6))).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, dim: int, unflattened_size: Iterable[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)

@@ -194,7 +194,12 @@ class _Transposed(_Convolution):
 
 
 class ConvTranspose1d(_Transposed):
-    """The transpose of Conv1d; filters are (in, out / groups, k)."""
+    """The transpose of Conv1d; filters are (in, out / groups, k).
+
+    >>> import weft as wf
+    >>> wf.nn.ConvTranspose1d(8, 3, 2, stride=2)(wf.ones((1, 8, 4))).shape
+    (1, 3, 8)
+    """
 
     spatial = 1
 

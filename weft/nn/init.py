@@ -43,7 +43,12 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal, of a mean and a standard deviation."""
+    """Normal, of a mean and a standard deviation.
+
+    >>> import weft as wf
+    >>> wf.nn.init.normal_(wf.empty((2, 3))).shape
+    (2, 3)
+    """
     std = number(std, "normal_", "std", least=0)
     return _filled(tensor, randn(tensor.shape, dtype=tensor.dtype) * std + number(mean, "normal_"))
 
@@ -51,7 +56,12 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
-    """Normal, but only what lies between a and b."""
+    """Normal, but only what lies between a and b.
+
+    >>> import weft as wf
+    >>> bool((wf.nn.init.trunc_normal_(wf.empty((100,))).abs() <= 2).all())
+    True
+    """
     mean, std = number(mean, "trunc_normal_"), number(std, "trunc_normal_", "std", least=0)
     low, high = (math.erf((x - mean) / std / math.sqrt(2.0)) for x in (a, b))
     u = rand(tensor.shape, dtype=tensor.dtype) * (high - low) + low
@@ -59,29 +69,56 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One number everywhere."""
+    """One number everywhere.
+
+    >>> import weft as wf
+    >>> wf.nn.init.constant_(wf.empty((2,)), 0.5)
+    tensor([0.5, 0.5])
+    """
     return _filled(tensor, full(tensor.shape, number(val, "constant_"), dtype=tensor.dtype))
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros."""
+    """Zeros.
+
+    >>> import weft as wf
+    >>> wf.nn.init.zeros_(wf.empty((2,)))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones."""
+    """Ones.
+
+    >>> import weft as wf
+    >>> wf.nn.init.ones_(wf.empty((2,)))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """The identity matrix.
+
+    >>> import weft as wf
+    >>> wf.nn.init.eye_(wf.empty((2, 2)))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.ndim != 2:
         raise ShapeError("eye_", expected="a matrix", got=str(tensor.type))
     return _filled(tensor, eye(*tensor.shape, dtype=tensor.dtype))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Filters (O, I, …) that pass channels through unchanged."""
+    """Filters (O, I, …) that pass channels through unchanged.
+
+    >>> import weft as wf
+    >>> wf.nn.init.dirac_(wf.empty((2, 2, 3)))[0]
+    tensor([[0., 1., 0.],
+            [0., 0., 0.]])
+    """
     if tensor.ndim < 3 or tensor.shape[0] % groups:
         got = f"{tensor.type}, {groups} groups"
         raise ShapeError("dirac_", expected="filters (O, I, …), O a multiple of groups", got=got)
@@ -94,7 +131,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs an output of these weights (out, in, …) has, and the reverse."""
+    """How many inputs an output of these weights (out, in, …) has, and the reverse.
+
+    >>> import weft as wf
+    >>> wf.nn.init.fans(wf.empty((8, 4, 3, 3)))
+    (36, 72)
+    """
     if tensor.ndim < 2:
         raise ShapeError("fan in and fan out", expected="at least two axes", got=str(tensor.type))
     field = math.prod(tensor.shape[2:])
@@ -116,13 +158,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform, of variance 2 / (fan in + fan out)."""
+    """Uniform, of variance 2 / (fan in + fan out).
+
+    >>> import weft as wf
+    >>> bool((wf.nn.init.xavier_uniform_(wf.empty((3, 3))).abs() <= 1).all())
+    True
+    """
     bound = number(gain, "xavier_uniform_") * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal, of variance 2 / (fan in + fan out)."""
+    """Normal, of variance 2 / (fan in + fan out).
+
+    >>> import weft as wf
+    >>> wf.nn.init.xavier_normal_(wf.empty((3, 4))).shape
+    (3, 4)
+    """
     std = number(gain, "xavier_normal_") * math.sqrt(2.0 / sum(fans(tensor)))
     return normal_(tensor, 0.0, std)
 
@@ -136,7 +188,12 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Uniform, of variance gain² / fan."""
+    """Uniform, of variance gain² / fan.
+
+    >>> import weft as wf
+    >>> bool((wf.nn.init.kaiming_uniform_(wf.empty((2, 6))).abs() <= 1).all())
+    True
+    """
     bound = math.sqrt(3.0) * _kaiming(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
@@ -144,12 +201,23 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Normal, of variance gain² / fan."""
+    """Normal, of variance gain² / fan.
+
+    >>> import weft as wf
+    >>> wf.nn.init.kaiming_normal_(wf.empty((3, 4))).shape
+    (3, 4)
+    """
     return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity))
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Rows (or columns, if there are fewer) at right angles to each other, of length `gain`."""
+    """Rows (or columns, if there are fewer) at right angles to each other, of length `gain`.
+
+    >>> import weft as wf
+    >>> w = wf.nn.init.orthogonal_(wf.empty((3, 3)))
+    >>> bool(((w @ w.T - wf.eye(3)).abs() < 1e-5).all())
+    True
+    """
     if tensor.ndim < 2:
         raise ShapeError("orthogonal_", expected="at least two axes", got=str(tensor.type))
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
@@ -163,7 +231,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal, with that part of every column zero."""
+    """Normal, with that part of every column zero.
+
+    >>> import weft as wf
+    >>> int((wf.nn.init.sparse_(wf.empty((4, 3)), 0.5) == 0).sum())
+    6
+    """
     if tensor.ndim != 2:
         raise ShapeError("sparse_", expected="a matrix", got=str(tensor.type))
     few = math.ceil(number(sparsity, "sparse_", "a sparsity", 0, 1) * tensor.shape[0])

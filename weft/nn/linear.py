@@ -59,7 +59,12 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """x₁ᵀ W x₂ + b over the last axes; weight is (out, in1, in2)."""
+    """x₁ᵀ W x₂ + b over the last axes; weight is (out, in1, in2).
+
+    >>> import weft as wf
+    >>> wf.nn.Bilinear(2, 3, 4)(wf.ones((5, 2)), wf.ones((5, 3))).shape
+    (5, 4)
+    """
 
     bias: Parameter | None
 

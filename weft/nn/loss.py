@@ -34,14 +34,24 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|x - t|."""
+    """|x - t|.
+
+    >>> import weft as wf
+    >>> wf.nn.L1Loss()(wf.tensor([1.0, 2.0]), wf.tensor([0.0, 4.0]))
+    tensor(1.5)
+    """
 
     def forward(self, x: Any, target: Any) -> Any:
         return F.l1_loss(x, target, self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """|x - t|, rounded off below beta."""
+    """|x - t|, rounded off below beta.
+
+    >>> import weft as wf
+    >>> wf.nn.SmoothL1Loss()(wf.tensor([1.0, 2.0]), wf.tensor([0.0, 4.0]))
+    tensor(1.)
+    """
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -52,7 +62,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half of (x - t)² up to delta, linear beyond."""
+    """Half of (x - t)² up to delta, linear beyond.
+
+    >>> import weft as wf
+    >>> wf.nn.HuberLoss()(wf.tensor([1.0, 2.0]), wf.tensor([0.0, 4.0]))
+    tensor(1.)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -63,7 +78,12 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """t * (log(t) - x), x being a logarithm of probabilities."""
+    """t * (log(t) - x), x being a logarithm of probabilities.
+
+    >>> import weft as wf
+    >>> wf.nn.KLDivLoss("sum")(wf.log(wf.tensor([0.5, 0.5])), wf.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     words = (*REDUCTIONS, "batchmean")
 
@@ -84,14 +104,24 @@ class _Weighted(_Loss):
 
 
 class BCELoss(_Weighted):
-    """-(t * log(x) + (1 - t) * log(1 - x)) for probabilities x."""
+    """-(t * log(x) + (1 - t) * log(1 - x)) for probabilities x.
+
+    >>> import weft as wf
+    >>> wf.nn.BCELoss()(wf.tensor([0.5, 0.5]), wf.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     def forward(self, x: Any, target: Any) -> Any:
         return F.binary_cross_entropy(x, target, self.weight, self.reduction)
 
 
 class BCEWithLogitsLoss(_Weighted):
-    """BCELoss of sigmoid(x), without overflow."""
+    """BCELoss of sigmoid(x), without overflow.
+
+    >>> import weft as wf
+    >>> wf.nn.BCEWithLogitsLoss()(wf.tensor([0.0, 0.0]), wf.tensor([1.0, 0.0]))
+    tensor(0.6931)
+    """
 
     pos_weight: Tensor | None
 
@@ -111,7 +141,12 @@ class BCEWithLogitsLoss(_Weighted):
 
 
 class NLLLoss(_Weighted):
-    """-x at the target's class, x (N, C, …) being logarithms of probabilities."""
+    """-x at the target's class, x (N, C, …) being logarithms of probabilities.
+
+    >>> import weft as wf
+    >>> wf.nn.NLLLoss()(wf.tensor([[-0.5, -1.0]]), wf.tensor([1]))
+    tensor(1.)
+    """
 
     def __init__(
         self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"

@@ -34,7 +34,12 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window along the last axis."""
+    """The largest element of each window along the last axis.
+
+    >>> import weft as wf
+    >>> wf.nn.MaxPool1d(2)(wf.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[5., 3.]])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.max_pool1d(x, *self._said())
@@ -53,7 +58,12 @@ class MaxPool2d(_MaxPool):
 
 
 class AvgPool1d(Module):
-    """The mean of each window along the last axis."""
+    """The mean of each window along the last axis.
+
+    >>> import weft as wf
+    >>> wf.nn.AvgPool1d(2)(wf.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[3. , 2.5]])
+    """
 
     def __init__(
         self,
@@ -114,7 +124,12 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """The means of `output_size` windows of nearly equal length."""
+    """The means of `output_size` windows of nearly equal length.
+
+    >>> import weft as wf
+    >>> wf.nn.AdaptiveAvgPool1d(2)(wf.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[3. , 2.5]])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.adaptive_avg_pool1d(x, self.output_size)
@@ -133,14 +148,24 @@ class AdaptiveAvgPool2d(_Adaptive):
 
 
 class AdaptiveMaxPool1d(_Adaptive):
-    """The largest elements of `output_size` windows of nearly equal length."""
+    """The largest elements of `output_size` windows of nearly equal length.
+
+    >>> import weft as wf
+    >>> wf.nn.AdaptiveMaxPool1d(2)(wf.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[5., 3.]])
+    """
 
     def forward(self, x: Any) -> Any:
         return F.adaptive_max_pool1d(x, self.output_size)
 
 
 class AdaptiveMaxPool2d(_Adaptive):
-    """The largest elements of `output_size` windows of nearly equal size."""
+    """The largest elements of `output_size` windows of nearly equal size.
+
+    >>> import weft as wf
+    >>> wf.nn.AdaptiveMaxPool2d(1)(wf.ones((2, 3, 5, 7))).shape
+    (2, 3, 1, 1)
+    """
 
     def forward(self, x: Any) -> Any:
         return F.adaptive_max_pool2d(x, self.output_size)

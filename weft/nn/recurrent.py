@@ -285,7 +285,12 @@ class _Cell(_Weights):
 
 
 class RNNCell(_Cell):
-    """One step of an RNN."""
+    """One step of an RNN.
+
+    >>> import weft as wf
+    >>> wf.nn.RNNCell(3, 5)(wf.ones((2, 3))).shape
+    (2, 5)
+    """
 
     def __init__(
         self,
@@ -313,7 +318,12 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a GRU: h from x and h."""
+    """One step of a GRU: h from x and h.
+
+    >>> import weft as wf
+    >>> wf.nn.GRUCell(3, 5)(wf.ones((2, 3))).shape
+    (2, 5)
+    """
 
     kind = "gru"
 

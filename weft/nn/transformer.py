@@ -166,7 +166,13 @@ def _copies(layer: Any, count: int, place: str) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other."""
+    """Copies of an encoder layer, one after the other.
+
+    >>> import weft as wf
+    >>> layer = wf.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> wf.nn.TransformerEncoder(layer, 2)(wf.ones((1, 4, 8))).shape
+    (1, 4, 8)
+    """
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = _copies(encoder_layer, num_layers, "TransformerEncoder")
@@ -186,7 +192,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other."""
+    """Copies of a decoder layer, one after the other.
+
+    >>> import weft as wf
+    >>> layer = wf.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> wf.nn.TransformerDecoder(layer, 2)(wf.ones((1, 4, 8)), wf.ones((1, 6, 8))).shape
+    (1, 4, 8)
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = _copies(decoder_layer, num_layers, "TransformerDecoder")

@@ -36,6 +36,11 @@ def host(read: Callable[[], float], dtype: DType = float64) -> Any:
 class Optimizer:
     """Base class: `param_groups` holds parameters and their numbers, `state` what each parameter
     has beside it.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=0.5)
+    >>> isinstance(opt, wf.optim.Optimizer), opt.param_groups[0]["lr"]
+    (True, 0.5)
     """
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]) -> None:

@@ -20,7 +20,19 @@ Lambda = Callable[[int], float]
 
 
 class LRScheduler:
-    """Base class: `get_lr` says the learning rates of the epoch `last_epoch`."""
+    """Base class: `get_lr` says the learning rates of the epoch `last_epoch`.
+
+    >>> import weft as wf
+    >>> class Halving(wf.optim.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [0.5**self.last_epoch * lr for lr in self.base_lrs]
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = Halving(opt)
+    >>> opt.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = expect_optimizer(optimizer, type(self).__name__)
@@ -125,7 +137,19 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each of the milestones."""
+    """Times gamma at each of the milestones.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = wf.optim.MultiStepLR(opt, [2, 3], gamma=0.5)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     opt.step()
+    ...     schedule.step()
+    [1.0]
+    [1.0]
+    [0.5]
+    """
 
     def __init__(
         self,
@@ -143,7 +167,19 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
+    """Times gamma every epoch.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = wf.optim.ExponentialLR(opt, gamma=0.5)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     opt.step()
+    ...     schedule.step()
+    [1.0]
+    [0.5]
+    [0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = number(gamma, "ExponentialLR", "gamma")
@@ -154,7 +190,19 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times a factor for the first `total_iters` epochs."""
+    """Times a factor for the first `total_iters` epochs.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = wf.optim.ConstantLR(opt, factor=0.5, total_iters=2)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     opt.step()
+    ...     schedule.step()
+    [0.5]
+    [0.5]
+    [1.0]
+    """
 
     def __init__(
         self,
@@ -210,7 +258,19 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to 0 along a power of the epochs that are left."""
+    """Down to 0 along a power of the epochs that are left.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = wf.optim.PolynomialLR(opt, total_iters=4)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     opt.step()
+    ...     schedule.step()
+    [1.0]
+    [0.75]
+    [0.5]
+    """
 
     def __init__(
         self,
@@ -261,7 +321,19 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along half a cosine, again and again, each `T_mult` times as long."""
+    """Down to `eta_min` along half a cosine, again and again, each `T_mult` times as long.
+
+    >>> import weft as wf
+    >>> opt = wf.optim.SGD([wf.nn.Parameter(wf.ones(1))], lr=1.0)
+    >>> schedule = wf.optim.CosineAnnealingWarmRestarts(opt, T_0=2)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     opt.step()
+    ...     schedule.step()
+    [1.0]
+    [0.5]
+    [1.0]
+    """
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ def plan_attention(
     matrices = math.prod(nest.sizes)
     values = dict.fromkeys(WORDS, 0) | {"rows": rows, "keys": keys, "depth": depth, "width": width}
     values["scale"] = struct.unpack("<q", struct.pack("<d", attrs["scale"]))[0]
-    values["bounded"] = abs(attrs["scale"]) < 1 << 20 and max(depth, width) < 1 << 20
+    values["bounded"] = int(abs(attrs["scale"]) < 1 << 20 and max(depth, width) < 1 << 20)
     for letter, x in zip("gqkvm"[not grad :], layouts, strict=False):
         values[f"{letter}_row"], values[f"{letter}_col"] = broadcast_strides(x, x.type.ndim)[-2:]
     products = matrices * rows * keys * (depth + width)
