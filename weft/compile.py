@@ -23,7 +23,7 @@ from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
 from weft.deploy.program import Program
-from weft.errors import CaptureError, CaptureWarning
+from weft.errors import CaptureError, CaptureWarning, DTypeError
 from weft.ir import Function, Node, rewrite
 from weft.ops.define import Value, capturing, installed, placeholder
 from weft.passes.fold import fold
@@ -285,6 +285,7 @@ def traced(
     """The program of a function for arguments like the examples; `converted`, control flow on
     tensors is part of it.
     """
+    _expect_callable("trace", fn)
     engine()
     leaves, form = flatten((examples, named))
     leaves, marks = specified(leaves)
@@ -357,8 +358,14 @@ def compile(
     """
     if fn_or_module is None:
         return functools.partial(compile, dynamic=dynamic, fallback=fallback, fast_math=fast_math)
+    _expect_callable("compile", fn_or_module)
     name = getattr(fn_or_module, "__name__", type(fn_or_module).__name__)
     return Compiled(fn_or_module, fallback, name, dynamic)
+
+
+def _expect_callable(place: str, f: Any) -> None:
+    if not callable(f):
+        raise DTypeError(place, expected="a function or a module", got=type(f).__name__)
 
 
 def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:

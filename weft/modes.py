@@ -64,7 +64,7 @@ class mode:
 
 
 def _known(name: Any) -> str:
-    if name not in MODES:
+    if not isinstance(name, str) or name not in MODES:
         raise ShapeError("mode", expected='"dynamic" or "static"', got=repr(name))
     return str(name)
 

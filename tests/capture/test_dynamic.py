@@ -150,12 +150,19 @@ def test_a_branch_on_a_size_is_captured_both_ways():
     assert any(g.startswith(("n0 > 4", "n0 >= 5")) for g in said)
 
 
-def test_a_loop_over_a_size_is_made_for_it_and_says_why():
+def test_a_loop_over_a_size_is_captured_for_any_size():
     def f(x):
         total = x[0] * 0
         for i in range(x.shape[0]):
             total = total + x[i] * i
         return total
+
+    agree(f, *[(tensor(n, 3),) for n in (2, 3, 4, 3, 9, 1)], captures=2)
+
+
+def test_a_list_as_long_as_a_size_is_made_for_it_and_says_why():
+    def f(x):
+        return x * len(list(range(x.shape[0])))
 
     compiled = agree(f, *[(tensor(n, 3),) for n in (2, 3, 4, 3)], captures=3)
     text = str(compiled.explain(tensor(4, 3)))

@@ -62,4 +62,3 @@ def test_compiled_op_gives_the_bits_of_eager(op):
 @OPS
 def test_compiled_gradient_gives_the_bits_of_eager(op):
     each([c for c in good(op) if differentiable(c)], _whole)
-

@@ -124,8 +124,8 @@ def _known_divisor(b: Any) -> None:
         raise refused("a division of numbers", "a divisor that is known", got)
 
 
-Chosen.__truediv__ = _divide  # type: ignore[method-assign, assignment]
-Chosen.__rtruediv__ = lambda a, b: _turned(_divide, a, b)  # type: ignore[method-assign, assignment]
+Chosen.__truediv__ = _divide
+Chosen.__rtruediv__ = lambda a, b: _turned(_divide, a, b)
 
 
 def _compare(name: str, op: Op) -> None:
@@ -151,7 +151,7 @@ def _unary(name: str, op: Op) -> None:
 
 _unary("neg", ew.negative)
 _unary("abs", ew.abs)
-Chosen.__pos__ = lambda a: a  # type: ignore[method-assign, assignment]
+Chosen.__pos__ = lambda a: a  # type: ignore[assignment]
 
 
 def _in_place(name: str) -> None:

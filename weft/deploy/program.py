@@ -45,9 +45,7 @@ class Program:
         executable, leaves = self._bound(args, kwargs)
         return executable(leaves, run=lambda xs: replay(executable.captured.function, tuple(xs)))
 
-    def _bound(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Executable, list[Any]]:
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Executable, list[Any]]:
         """What runs a call, and its leaves."""
         leaves = self._leaves(args, kwargs)
         executable = self.executable if self.at is None else self.at(leaves)

@@ -8,6 +8,7 @@ from weft.optim.clipping import (
     clip_grad_value_ as clip_grad_value_,
 )
 from weft.optim.lion import Lion as Lion
+from weft.optim.one_cycle import OneCycleLR as OneCycleLR
 from weft.optim.optimizer import Optimizer as Optimizer
 from weft.optim.plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from weft.optim.rmsprop import RMSprop as RMSprop
@@ -20,7 +21,6 @@ from weft.optim.schedule import (
     LinearLR as LinearLR,
     LRScheduler as LRScheduler,
     MultiStepLR as MultiStepLR,
-    OneCycleLR as OneCycleLR,
     PolynomialLR as PolynomialLR,
     SequentialLR as SequentialLR,
     StepLR as StepLR,

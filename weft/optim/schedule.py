@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.errors import DTypeError, ShapeError
 from weft.optim.optimizer import Group, Optimizer
-from weft.tensor.arguments import flag, integer, number, word
+from weft.tensor.arguments import integer, number
 
 Lambda = Callable[[int], float]
 
@@ -127,7 +127,7 @@ class StepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size = _epochs(step_size, "StepLR step_size")
+        self.step_size = count_of(step_size, "StepLR step_size")
         self.gamma = number(gamma, "StepLR", "gamma")
         super().__init__(optimizer, last_epoch)
 
@@ -244,7 +244,7 @@ class LinearLR(LRScheduler):
         if self.start_factor == 0:
             raise ShapeError("LinearLR", expected="a start_factor above 0", got="0")
         self.end_factor = number(end_factor, "LinearLR", "an end_factor", 0, 1)
-        self.total_iters = _epochs(total_iters, "LinearLR total_iters")
+        self.total_iters = count_of(total_iters, "LinearLR total_iters")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -279,7 +279,7 @@ class PolynomialLR(LRScheduler):
         power: float = 1.0,
         last_epoch: int = -1,
     ) -> None:
-        self.total_iters = _epochs(total_iters, "PolynomialLR total_iters")
+        self.total_iters = count_of(total_iters, "PolynomialLR total_iters")
         self.power = number(power, "PolynomialLR", "power")
         super().__init__(optimizer, last_epoch)
 
@@ -305,7 +305,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        self.T_max = _epochs(T_max, "CosineAnnealingLR T_max")
+        self.T_max = count_of(T_max, "CosineAnnealingLR T_max")
         self.eta_min = number(eta_min, "CosineAnnealingLR", "eta_min")
         super().__init__(optimizer, last_epoch)
 
@@ -344,7 +344,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         place = "CosineAnnealingWarmRestarts"
-        self.T_0, self.T_mult = _epochs(T_0, f"{place} T_0"), _epochs(T_mult, f"{place} T_mult")
+        self.T_0, self.T_mult = count_of(T_0, f"{place} T_0"), count_of(T_mult, f"{place} T_mult")
         self.eta_min = number(eta_min, place, "eta_min")
         super().__init__(optimizer, last_epoch)
 
@@ -354,97 +354,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             here, whole = here - whole, whole * self.T_mult
         part = (1 + math.cos(math.pi * here / whole)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
-
-
-class OneCycleLR(LRScheduler):
-    """Up to `max_lr`, down to nearly 0; momentum the other way (Smith and Topin,
-    https://arxiv.org/abs/1708.07120). `step()` once a batch.
-
-    >>> import weft as wf
-    >>> opt = wf.optim.SGD([wf.nn.Parameter([1.0])], lr=0.1, momentum=0.9)
-    >>> schedule = wf.optim.OneCycleLR(opt, max_lr=1.0, total_steps=100)
-    >>> round(opt.param_groups[0]["lr"], 6)
-    0.04
-    """
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        max_lr: float | Sequence[float],
-        total_steps: int | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        cycle_momentum: bool = True,
-        base_momentum: float = 0.85,
-        max_momentum: float = 0.95,
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        last_epoch: int = -1,
-    ) -> None:
-        place = "OneCycleLR"
-        expect_optimizer(optimizer, place)
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                expected = "total_steps, or epochs and steps_per_epoch"
-                raise ShapeError(place, expected=expected, got="neither")
-            total_steps = _epochs(epochs, place) * _epochs(steps_per_epoch, place)
-        self.total_steps = _epochs(total_steps, f"{place} total_steps")
-        self.cosine = word(anneal_strategy, place, ("cos", "linear")) == "cos"
-        start = number(pct_start, place, "a pct_start", 0, 1)
-        self.ends = self._phases(start, flag(three_phase, place))
-        self.three_phase = three_phase
-        self.cycle_momentum = flag(cycle_momentum, place)
-        self.momenta = (base_momentum, max_momentum)
-        groups = optimizer.param_groups
-        tops = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
-        if len(tops) != len(groups):
-            raise ShapeError(place, expected=f"{len(groups)} values of max_lr", got=str(len(tops)))
-        if cycle_momentum and not all("momentum" in g or "betas" in g for g in groups):
-            expected = "an optimizer with momentum or betas, or cycle_momentum=False"
-            raise ShapeError(place, expected=expected, got=type(optimizer).__name__)
-        self.tops = [number(t, place, "max_lr", least=0) for t in tops]
-        self.firsts = [t / number(div_factor, place, "div_factor") for t in self.tops]
-        self.lasts = [f / number(final_div_factor, place, "final_div_factor") for f in self.firsts]
-        super().__init__(optimizer, last_epoch)
-
-    def _phases(self, start: float, three: bool) -> list[float]:
-        """The last step of each phase."""
-        first, last = start * self.total_steps - 1, self.total_steps - 1.0
-        return [first, 2 * first if three else last, last][: 3 if three else 2]
-
-    def _levels(self, low: float, high: float, end: float) -> list[float]:
-        """A number at the beginning and at the end of each phase."""
-        return [low, high, low, end] if self.three_phase else [low, high, end]
-
-    def _between(self, levels: list[float]) -> float:
-        step, begin = self.last_epoch, 0.0
-        for i, end in enumerate(self.ends):
-            if step <= end or i == len(self.ends) - 1:
-                part = (step - begin) / (end - begin) if end > begin else 1.0
-                a, b = levels[i], levels[i + 1]
-                if self.cosine:
-                    return b + (a - b) / 2.0 * (math.cos(math.pi * part) + 1)
-                return (b - a) * part + a
-            begin = end
-        return levels[-1]
-
-    def get_lr(self) -> list[float]:
-        if self.last_epoch > self.total_steps:
-            expected = f"at most {self.total_steps} steps"
-            raise ShapeError("OneCycleLR", expected=expected, got=str(self.last_epoch))
-        if self.cycle_momentum:
-            low, high = self.momenta
-            now = self._between(self._levels(high, low, high))
-            for group in self.groups:
-                if "betas" in group:
-                    group["betas"] = (now, *group["betas"][1:])
-                else:
-                    group["momentum"] = now
-        levels = zip(self.firsts, self.tops, self.lasts, strict=True)
-        return [self._between(self._levels(*each)) for each in levels]
 
 
 class SequentialLR(LRScheduler):
@@ -513,7 +422,8 @@ def expect_optimizer(x: Any, place: str) -> Optimizer:
     return x
 
 
-def _epochs(n: Any, place: str) -> int:
+def count_of(n: Any, place: str) -> int:
+    """How many epochs or steps: 1 or more, or an error that names the place."""
     out = integer(n, place)
     if out < 1:
         raise ShapeError(place, expected="1 or more", got=str(out))
