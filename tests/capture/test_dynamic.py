@@ -172,6 +172,15 @@ def test_a_list_as_long_as_a_size_is_made_for_it_and_says_why():
     assert "argument 0 was f32[2, 3], now it is f32[3, 3]" in text
 
 
+def test_a_range_of_a_size_is_a_range_wherever_python_takes_one():
+    def f(x):
+        steps = range(x.shape[0])
+        backwards = wf.stack([x[i] * i for i in reversed(steps)])
+        return backwards * len(steps) + steps[-1] + sum([i for i in steps if i in steps])
+
+    agree(f, *[(tensor(n, 3),) for n in (2, 3, 4, 3)], captures=3)
+
+
 def test_a_table_is_looked_up_by_the_value():
     table = {4: 10.0, 6: 20.0}
     agree(lambda x: x * table.get(x.shape[0], 1.0), *[(tensor(n, 3),) for n in (2, 3, 4, 5, 6)])

@@ -56,8 +56,10 @@ def switch(index: Any, fns: Sequence[Fn], *args: Any) -> Any:
     >>> wf.switch(wf.tensor(1), [lambda x: x, lambda x: x * 10], wf.tensor(2.0))
     tensor(20.)
     """
-    if not isinstance(fns, list | tuple) or not fns:
-        raise DTypeError("switch", expected="a list of one function or more", got=repr(fns)[:60])
+    if not isinstance(fns, list | tuple):
+        raise DTypeError("switch", expected="a list of functions", got=repr(fns)[:60])
+    if not fns:
+        raise ShapeError("switch", expected="one function or more", got="none")
     _callable("switch", *fns)
     if isinstance(index, Value) and not (index.type.dtype.is_int and index.type.size == 1):
         raise DTypeError("switch", expected="one integer", got=str(index.type))

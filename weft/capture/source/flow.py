@@ -120,7 +120,10 @@ def _value(x: Any) -> Value:
 
 
 class Range:
-    """A range whose bounds depend on tensors."""
+    """A range whose bounds depend on tensors or on sizes that are open: a loop of the program.
+
+    Anything else than a loop needs its numbers, which sizes have and tensors don't.
+    """
 
     def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
         if isinstance(step, Value):
@@ -129,8 +132,25 @@ class Range:
             raise ValueError("range() arg 3 must not be zero")
         self.start, self.stop, self.step = start, stop, step
 
+    def _numbers(self) -> range:
+        bounds = (self.start, self.stop, self.step)
+        if any(isinstance(x, Value) for x in bounds):
+            raise refuse(
+                "a comprehension or function over a range of tensors", "write it as a loop"
+            )
+        return range(*map(operator.index, bounds))
+
     def __iter__(self) -> Any:
-        raise refuse("a comprehension or function over a range of tensors", "write it as a loop")
+        return iter(self._numbers())
+
+    def __reversed__(self) -> Any:
+        return reversed(self._numbers())
+
+    def __len__(self) -> int:
+        return len(self._numbers())
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._numbers()[i]
 
 
 def _range(*args: Any) -> Any:
