@@ -7,6 +7,8 @@
 tensor([2., 4., 6.])
 """
 
+import typing as _typing
+
 from weft import data as data, errors as errors, nn as nn, optim as optim
 from weft.autodiff import (
     checkpoint as checkpoint,
@@ -149,6 +151,7 @@ from weft.tensor.elementwise import (
     trunc as trunc,
     where as where,
 )
+from weft.tensor.elsewhere import no_function as _no_function
 from weft.tensor.manipulation import (
     chunk as chunk,
     concat as concat,
@@ -249,3 +252,8 @@ from weft.types.dtype import (
 )
 
 __version__ = "0.1.0"
+
+if not _typing.TYPE_CHECKING:  # a checker should see what is there
+
+    def __getattr__(name):
+        raise _no_function(name)

@@ -32,6 +32,7 @@ from weft.ops.define import Value, capturing, changes, data_of, installed, real,
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag
+from weft.tensor.elsewhere import no_method
 from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
 
@@ -413,14 +414,10 @@ class Tensor(Value):
         __and__, __rand__ = binary(ew.bitwise_and), binary(ew.bitwise_and, flip=True)
         __or__, __ror__ = binary(ew.bitwise_or), binary(ew.bitwise_or, flip=True)
         __xor__, __rxor__ = binary(ew.bitwise_xor), binary(ew.bitwise_xor, flip=True)
-        __lshift__, __rlshift__ = (
-            binary(ew.bitwise_left_shift),
-            binary(ew.bitwise_left_shift, flip=True),
-        )
-        __rshift__, __rrshift__ = (
-            binary(ew.bitwise_right_shift),
-            binary(ew.bitwise_right_shift, flip=True),
-        )
+        __lshift__ = binary(ew.bitwise_left_shift)
+        __rlshift__ = binary(ew.bitwise_left_shift, flip=True)
+        __rshift__ = binary(ew.bitwise_right_shift)
+        __rrshift__ = binary(ew.bitwise_right_shift, flip=True)
         __eq__, __ne__ = comparing(ew.equal), comparing(ew.not_equal)
         __lt__, __le__ = comparing(ew.less), comparing(ew.less_equal)
         __gt__, __ge__ = comparing(ew.greater), comparing(ew.greater_equal)
@@ -428,6 +425,9 @@ class Tensor(Value):
         __invert__ = elementwise.bitwise_invert
         __getitem__ = indexing.get
         reshape, permute_dims = shapes.reshape_method, shapes.permute_method
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_method(name, self)
 
 
 def _in_place(name: str) -> None:

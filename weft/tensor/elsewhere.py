@@ -1,0 +1,108 @@
+"""What NumPy and PyTorch call things that Weft calls by another name: for errors, not for use."""
+
+from __future__ import annotations
+
+FUNCTIONS = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "amax": "max",
+    "amin": "min",
+    "array": "tensor",
+    "as_tensor": "asarray",
+    "bmm": "matmul",
+    "cat": "concat",
+    "clamp": "clip",
+    "concatenate": "concat",
+    "cummax": "cumulative_max",
+    "cumprod": "cumulative_prod",
+    "cumsum": "cumulative_sum",
+    "dot": "vecdot",
+    "double": "float64",
+    "expand": "broadcast_to",
+    "fmod": "remainder",
+    "from_numpy": "asarray",
+    "gather": "take_along_axis",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "half": "float16",
+    "hstack": "concat",
+    "index_select": "take",
+    "inference_mode": "no_grad",
+    "invert": "bitwise_invert",
+    "le": "less_equal",
+    "long": "int64",
+    "lt": "less",
+    "mm": "matmul",
+    "movedim": "moveaxis",
+    "mul": "multiply",
+    "ne": "not_equal",
+    "neg": "negative",
+    "permute": "permute_dims",
+    "power": "pow",
+    "randperm": "permutation",
+    "scatter_add_": "scatter_add",
+    "seed": "manual_seed",
+    "sub": "subtract",
+    "transpose": "permute_dims",
+    "true_divide": "divide",
+    "unsqueeze": "expand_dims",
+    "vstack": "concat",
+    "view": "reshape",
+}
+
+FUNCTIONS |= {
+    name: f"nn.functional.{name}"
+    for name in (
+        "cross_entropy", "dropout", "gelu", "layer_norm", "leaky_relu", "linear", "log_softmax",
+        "mse_loss", "pad", "silu", "softmax",
+    )
+}  # fmt: skip
+
+METHODS = {
+    **FUNCTIONS,
+    "bool": "astype(wf.bool)",
+    "contiguous": "clone",
+    "copy": "clone",
+    "copy_": "assign",
+    "cuda": 'to("cpu")',
+    "cpu": 'to("cpu")',
+    "dim": "ndim",
+    "double": "astype(wf.float64)",
+    "fill_": "assign(wf.full_like(x, value))",
+    "float": "astype(wf.float32)",
+    "half": "astype(wf.float16)",
+    "int": "astype(wf.int32)",
+    "long": "astype(wf.int64)",
+    "masked_fill": "where(mask, value, x)",
+    "ndimension": "ndim",
+    "numel": "size",
+    "ravel": "reshape(-1)",
+    "t": "T",
+    "type_as": "astype",
+    "view_as": "reshape",
+    "zero_": "assign(wf.zeros_like(x))",
+}
+
+
+def no_function(name: str) -> AttributeError:
+    """The error for a name that the package doesn't have, with the one to use where it is known."""
+    ours = FUNCTIONS.get(name)
+    said = f"module 'weft' has no attribute {name!r}"
+    return AttributeError(f"{said}; Weft says wf.{ours}" if ours else said, name=name)
+
+
+def no_method(name: str, x: object) -> AttributeError:
+    """The error for a name that a tensor doesn't have, with the one to use where it is known."""
+    ours = METHODS.get(name)
+    if ours is not None:
+        ours = f"{'x' if hasattr(type(x), ours.split('(')[0]) else 'wf'}.{ours}"
+    elif name.endswith("_") and not name.startswith("_"):
+        ours = "x.assign(...), or x += y and the like"
+    said = f"'Tensor' object has no attribute {name!r}"
+    return AttributeError(f"{said}; Weft says {ours}" if ours else said, name=name, obj=x)
