@@ -19,7 +19,7 @@ def test_no_name_is_listed_that_is_there_and_what_is_said_instead_is_there():
     assert not [name for name in FUNCTIONS if hasattr(wf, name)]
     assert not [name for name in METHODS if hasattr(wf.Tensor, name)]
     for ours in FUNCTIONS.values():
-        assert callable(reduce(getattr, ours.split("."), wf)), ours
+        assert reduce(getattr, ours.split("."), wf) is not None, ours
     for ours in METHODS.values():
         head = ours.split("(")[0]
         assert hasattr(X, head) or reduce(getattr, head.split("."), wf), ours
