@@ -34,6 +34,7 @@ from weft.passes.sink import sink
 from weft.passes.split import split
 from weft.passes.turn import turn
 from weft.runtime.executable import Executable, fits, unchanged
+from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
 
@@ -64,12 +65,13 @@ def build_captured(captured: Captured) -> Executable:
     """A captured call as an executable."""
     f = captured.function
     slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
-    whole = Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes))
-    whole = optimise(whole)
+    later = (*captured.seeds, *(s for _, s in captured.sums))
+    whole = optimise(Function(f.name, (*f.params, *later), (*f.results, *slopes)))
     if not slopes:
-        return Executable(captured, Native(whole, machine), None, 0, whole)
+        return Executable(captured, Native(whole, machine), None, whole)
     forward, gradient, kept = split(whole, len(f.params), len(f.results))
-    return Executable(captured, Native(forward, machine), Native(gradient, machine), kept, whole)
+    pulled = Gradient(captured, gradient, kept)
+    return Executable(captured, Native(forward, machine), pulled, whole)
 
 
 class Compiled:

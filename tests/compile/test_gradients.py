@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import weft as wf
@@ -24,6 +25,10 @@ def gradients(f, *leaves):
     return out
 
 
+def bits(x):
+    return x.numpy().tobytes()
+
+
 def test_backward_through_a_call():
     x, w = random(3, 4, grad=True), random(4, 2, grad=True)
     f = lambda x: (x @ w).tanh().sum()
@@ -37,7 +42,6 @@ def test_backward_through_calls_between_ops():
     c = compiled(f)
     x = random(3, 4, grad=True)
     chain = lambda f: lambda: (f(f((x * 2).exp()) + 1) * x).sum()
-    # the weight and h are used once in each call: their gradients add up as in eager code
     same(gradients(chain(c), x, w), gradients(chain(f), x, w))
 
 
@@ -227,3 +231,93 @@ def test_custom_gradients():
     x = random(3, grad=True)
     f = lambda x: (clipped(x) * 3).sum()
     same(gradients(lambda: compiled(f)(x), x), gradients(lambda: f(x), x))
+
+
+def hard(*shape, seed=0):
+    """Values whose sums depend on the order they are added in."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
+    return wf.tensor(a.astype("f"), requires_grad=True)
+
+
+def layer(w, x):
+    return (w @ x).tanh() + (w * x).sin() + w * 0.1
+
+
+def looped(w, x):
+    for _ in range(3):
+        if x.sum() > 0:
+            x = (x * w).tanh() + w
+        else:
+            x = x * 1.25 - w * w
+    return x + w * x
+
+
+@pytest.mark.parametrize("f", [layer, looped])
+def test_contributions_add_up_in_the_order_of_the_tape(f):
+    """A tensor read several times inside of a call, and before and after it in eager code."""
+
+    def run(f):
+        w, x = hard(8, 8), hard(8, 8, seed=1)
+        before = (w * 0.3).exp() + w
+        h = f(w, x)
+        again = f(w, h)
+        after = (w.sin() * before + w * 1.7).sum()
+        (h.sum() + again.sum() * 3 + after).backward()
+        first = [bits(w.grad), bits(x.grad)]
+        return first + [bits(g) for g in wf.grad(lambda w, x: f(w, f(w, x)).sum(), (0, 1))(w, x)]
+
+    c = compiled(f)
+    assert run(c) == run(f)
+
+
+def test_a_recurrent_cell_called_in_eager_code():
+    cell, x = nn.GRUCell(6, 5), [hard(3, 6, seed=i) for i in range(6)]
+
+    def run(cell, params):
+        h = wf.zeros((3, 5))
+        for v in x:
+            h = cell(v, h)
+        h.sum().backward()
+        out = [bits(p.grad) for p in (*params, *x)]
+        for p in (*params, *x):
+            p.grad = None
+        return out
+
+    params = list(cell.parameters())
+    c = compiled(cell)
+    assert run(c, params) == run(cell, params)
+    assert c.captures <= 2  # at first h has no history
+
+
+def test_results_that_nobody_differentiates_send_nothing_back():
+    f = lambda x: (x * 2, x.sqrt(), x.log().sum())
+    x = wf.tensor([0.0, 4.0, float("inf")], requires_grad=True)
+    for used in ([0], [1], [0, 2], [2, 1], [0, 1, 2]):
+        run = lambda f, used=used: gradients(lambda: sum(f(x)[i].sum() for i in used), x)
+        same(run(compiled(f)), run(f))
+    assert np.isfinite(run(compiled(f))[0].numpy()).any()
+
+
+def test_one_of_several_inputs_is_asked_for():
+    f = lambda a, b: (a * b).exp() + a * b * b
+    a, b = hard(4), hard(4, seed=1)
+    for argnums in (0, 1, (0, 1)):
+        same(wf.grad(lambda a, b: compiled(f)(a, b).sum(), argnums)(a, b),
+             wf.grad(lambda a, b: f(a, b).sum(), argnums)(a, b))  # fmt: skip
+
+
+def test_a_loss_that_was_pulled_back_inside_keeps_a_used_history():
+    w = random(3, grad=True)
+
+    def f(x):
+        loss = (x * w).square().mean()
+        loss.backward()
+        return loss, loss.detach()
+
+    for run in (f, compiled(f)):
+        loss, plain = run(random(3))
+        assert (loss.requires_grad, loss.is_leaf, plain.requires_grad) == (True, False, False)
+        for pull in (loss.backward, (loss * 2).backward):
+            with pytest.raises(GradError, match="already used"):
+                pull()

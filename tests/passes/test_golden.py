@@ -11,9 +11,12 @@ import weft as wf
 from weft.capture.evaluate import evaluate
 from weft.ir import Function, to_text
 from weft.ops.language import parse, verify
+from weft.passes.absent import without
 from weft.passes.fold import fold
+from weft.passes.hoist import hoist
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
+from weft.passes.sink import sink
 from weft.passes.split import split
 from weft.passes.turn import turn
 from weft.schedule import recompute as recomputing
@@ -145,6 +148,64 @@ fn f(%x: f32[2, 3], %w: f32[3, 4]) -> f32[2, 4] {
 }""",
 }
 
+SINK = {
+    "a cast read by a view": """
+fn f(%x: f32[8, 4]) -> f16[4, 8] {
+  %h = astype %x {dtype = f16}
+  %t = permute_dims %h {axes = (1, 0)}
+  return %t
+}""",
+    "a view with more elements": """
+fn f(%x: f32[4]) -> f16[8, 4] {
+  %h = astype %x {dtype = f16}
+  %t = broadcast_to %h {shape = (8, 4)}
+  return %t
+}""",
+    "a cast that someone else reads": """
+fn f(%x: f32[8, 4]) -> (f16[4, 8], f16[8, 4]) {
+  %h = astype %x {dtype = f16}
+  %t = permute_dims %h {axes = (1, 0)}
+  return %t, %h
+}""",
+}
+HOIST = {
+    "a product that no step changes": """
+fn f(%x: f32[4], %w: f32[8, 8]) -> f32[4] {
+  %r = while %x, %w : (f32[4])
+    fn test(%a: f32[4], %b: f32[8, 8]) -> bool[] {
+      %s = sum %a {axes = (0,), keepdims = false}
+      %c = less %s, 100.0
+      return %c
+    }
+    fn body(%a: f32[4], %b: f32[8, 8]) -> f32[4] {
+      %p = matmul %b, %b
+      %e = exp %p
+      %s = sum %e {axes = (0, 1), keepdims = false}
+      %n = add %a, %s
+      return %n
+    }
+  return %r
+}""",
+    "an op that can fail: the loop may not run": """
+fn f(%x: f32[4], %w: f32[8], %i: i64[2]) -> f32[4] {
+  %r = while %x, %w, %i : (f32[4])
+    fn test(%a: f32[4], %b: f32[8], %j: i64[2]) -> bool[] {
+      %s = sum %a {axes = (0,), keepdims = false}
+      %c = less %s, 100.0
+      return %c
+    }
+    fn body(%a: f32[4], %b: f32[8], %j: i64[2]) -> f32[4] {
+      %p = take %b, %j {axis = 0}
+      %s = sum %p {axes = (0,), keepdims = false}
+      %e = exp %s
+      %m = maximum %e, 1.0
+      %n = add %a, %m
+      return %n
+    }
+  return %r
+}""",
+}
+
 
 def inputs(f: Function) -> list[wf.Tensor]:
     rng = np.random.default_rng(0)
@@ -157,7 +218,14 @@ def values(f: Function, xs: list[wf.Tensor]) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize(
     ("rewrite", "cases"),
-    [(inline, INLINE), (fold, FOLD), (simplify, SIMPLIFY), (turn, TURN)],
+    [
+        (inline, INLINE),
+        (fold, FOLD),
+        (simplify, SIMPLIFY),
+        (turn, TURN),
+        (sink, SINK),
+        (hoist, HOIST),
+    ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_pass(rewrite, cases, golden):
@@ -189,6 +257,16 @@ fn f(%x: f32[4], %g: f32[4]) -> (f32[4], f32[4]) {
   %dx = multiply %d, %y
   return %z, %dx
 }""",
+    "a chain: the cheapest place to cut, the rest is computed again": """
+fn f(%x: f32[4, 8], %w: f32[8, 1], %g: f32[4, 8]) -> (f32[4, 8], f32[4, 8]) {
+  %p = matmul %x, %w
+  %y = exp %p
+  %e = broadcast_to %y {shape = (4, 8)}
+  %s = sin %e
+  %c = cos %e
+  %dx = multiply %g, %c
+  return %s, %dx
+}""",
     "a gradient that no cotangent reaches": """
 fn f(%x: f32[4], %g: f32[4]) -> (f32[4], f32[4]) {
   %n = constant 3.0 : float
@@ -216,6 +294,39 @@ def test_split(golden):
         assert [a.numpy().tobytes() for a in got] == [b.numpy().tobytes() for b in want], name
         said += [f"# {name}\n\n{to_text(whole)}\n{to_text(now)}\n{to_text(later)}"]
     golden(GOLDEN / "split.wir", "\n".join(said))
+
+
+ABSENT = """
+fn f(%x: f32[4], %g: f32[4], %h: f32[4], %s: f32[4]) -> (f32[4], f32[4]) {
+  %a = multiply %g, %x
+  %b = exp %x
+  %c = multiply %h, %b
+  %t = add %s, %a
+  %u = add %t, %c
+  %d = add %c, %h
+  return %u, %d
+}"""
+
+
+def test_absent(golden):
+    """A gradient without one of its cotangents, or a sum to go on from: nothing is added for it."""
+    f = parse(ABSENT).entry
+    _, g, h, s = f.params
+    said = [to_text(f)]
+    for name, gone, left in (
+        ("no h", [h], (0,)),
+        ("no s", [s], (0, 1)),
+        ("no g, s", [g, s], (0, 1)),
+    ):
+        after, results = without(f, [g, h], [s], gone)
+        verify(after)
+        assert results == left
+        xs = dict(zip(f.params, inputs(f), strict=True))
+        got = values(after, [xs[p] for p in after.params])
+        zero = [wf.full_like(xs[p], -0.0) if p in gone else xs[p] for p in f.params]
+        assert got == [values(f, zero)[i] for i in results]
+        said += [f"# {name}\n\n{to_text(after)}"]
+    golden(GOLDEN / "absent.wir", "\n".join(said))
 
 
 def layers(depth: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import Leaf, pull
+from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
 from weft.capture.guards import Guards
 from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.structure import Form, flatten
@@ -14,7 +14,9 @@ from weft.capture.symbols import Symbols
 from weft.capture.trace import Cell, Trace
 from weft.errors import CaptureError
 from weft.ir import Function, Node
-from weft.ops.define import Value, as_node, installed
+from weft.ops.define import Call, Value, as_node, installed
+from weft.ops.elementwise import add
+from weft.ops.movement import alias
 from weft.types.record import dataclass
 from weft.types.size import Number
 
@@ -65,6 +67,8 @@ class Captured:
     noted: tuple[int, ...] = ()  # results that carry a gradient
     seeds: tuple[Node, ...] = ()  # their cotangents: further inputs of `gradient`
     slopes: tuple[tuple[int, Node], ...] = ()  # (input, its cotangent)
+    sums: tuple[tuple[int, Node], ...] = ()  # (number of a slope, the sum it goes on from)
+    spent: tuple[tuple[int, Note], ...] = ()  # results that backward() was called on, used notes
     empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
     symbols: Symbols | None = None  # sizes and numbers of the call that are left open
     guards: Guards | None = None  # what converted code read from outside
@@ -144,6 +148,7 @@ def finish(
 
     found, form = flatten(out)
     of_argument = {id(stands[i]): i for i in firsts}
+    of_tensor: dict[int, int] = {}
     known = {id(c.owner) for c in trace.cells.values()}
     outputs = []
     for x in found:
@@ -161,7 +166,11 @@ def finish(
                     got=f"a {x.type} made with requires_grad=True",
                     hint="set requires_grad of the result outside",
                 )
-            outputs.append(Output(result=result(x.data)))
+            if id(x) not in of_tensor:  # two tensors may hold one node
+                another = x.data in numbers
+                n = Node(alias, (x.data,), (), x.type, x.data.loc) if another else x.data
+                of_tensor[id(x)] = result(n)
+            outputs.append(Output(result=of_tensor[id(x)]))
     writes = [Write(None if n is None else result(n), cell) for cell, n in trace.state()]
     written = [c.owner for c in trace.cells.values() if c.written and not c.is_grad]
     changed = [i for i in firsts if stands[i].data is not before[i]]
@@ -172,7 +181,7 @@ def finish(
             got="an update with a history",
         )
     writes += [Write(result(stands[i].data), argument=i) for i in changed]
-    noted, seeds, slopes = _gradient(trace, found, outputs)
+    noted, seeds, slopes, sums = _gradient(trace, found, outputs)
     inputs, params = _inputs(trace, firsts, [before[i] for i in firsts])
     position = {p: i for i, p in enumerate(params)}
     return Captured(
@@ -185,6 +194,8 @@ def finish(
         noted,
         seeds,
         tuple((position[p], g) for p, g in slopes),
+        sums,
+        _spent(found, outputs),
         tuple(c for c in trace.cells.values() if c.empty),
         trace.symbols,
         trace.guards if len(trace.guards) else None,
@@ -200,6 +211,11 @@ def _held(cell: Cell) -> tuple[Value, Any, Any]:
 
 def _plain(note: Any) -> bool:
     return note is None or isinstance(note, Leaf)
+
+
+Slopes = tuple[
+    tuple[int, ...], tuple[Node, ...], list[tuple[Node, Node]], tuple[tuple[int, Node], ...]
+]
 
 
 def _inputs(trace: Trace, firsts: list[int], first: list[Node]) -> tuple[Inputs, tuple[Node, ...]]:
@@ -223,22 +239,22 @@ def _inputs(trace: Trace, firsts: list[int], first: list[Node]) -> tuple[Inputs,
     return inputs, tuple(ordered)  # type: ignore[arg-type]
 
 
-def _gradient(
-    trace: Trace, found: list[Any], outputs: list[Output]
-) -> tuple[tuple[int, ...], tuple[Node, ...], list[tuple[Node, Node]]]:
+def _gradient(trace: Trace, found: list[Any], outputs: list[Output]) -> Slopes:
     """Results that lead back to inputs with gradients; symbols for their cotangents; the cotangents
-    of those inputs, in graph terms.
+    of those inputs, in graph terms; symbols for the sums that these go on from, where they are sums
+    themselves: contributions are added one by one, as the tape does.
     """
     if not recording.get():
-        return (), (), []
+        return (), (), [], ()
     ends = {x.leaf: x for x in trace.arguments.values() if x.leaf is not None}
+    used = dict(_spent(found, outputs))
     noted = [
         (o.result, x)
         for o, x in zip(outputs, found, strict=True)
-        if o.result is not None and x.note is not None
+        if o.result is not None and x.note is not None and o.result not in used
     ]
     if not noted:
-        return (), (), []
+        return (), (), [], ()
     first = dict(reversed([(r, x) for r, x in noted]))
     cells = {
         c.owner.leaf: c.node
@@ -247,15 +263,39 @@ def _gradient(
     }
     nodes = {leaf: _entry(trace, x) for leaf, x in ends.items()} | cells
     seeds = [installed.tensor(trace.parameter(x.type)) for x in first.values()]
+    begun = {leaf: installed.tensor(trace.parameter(n.type)) for leaf, n in nodes.items()}
     slopes = pull(
         [(x.note, g) for x, g in zip(first.values(), seeds, strict=True)],
         list(nodes),
         retain=True,
+        sums=begun,
     )
-    pairs = [(nodes[leaf], as_node(g)) for leaf, g in slopes.items()]
+    pairs: list[tuple[Node, Node]] = []
+    sums: list[tuple[int, Node]] = []
+    for leaf, g in slopes.items():
+        start, total = begun[leaf].data, as_node(g)
+        if total is start:
+            continue
+        if total.op is add and total.inputs[0] is start:
+            total = total.inputs[1]
+        else:
+            sums.append((len(pairs), start))
+        pairs.append((nodes[leaf], total))
     if not pairs:  # used up: backward() was called inside
-        return (), (), []
-    return tuple(first), tuple(s.data for s in seeds), pairs
+        return (), (), [], ()
+    return tuple(first), tuple(s.data for s in seeds), pairs, tuple(sums)
+
+
+def _spent(found: list[Any], outputs: list[Output]) -> tuple[tuple[int, Note], ...]:
+    """Results whose history was used up inside, with notes that say so."""
+    out: dict[int, Note] = {}
+    for o, x in zip(outputs, found, strict=True):
+        if o.result is None:
+            continue
+        n = x.note.note if isinstance(x.note, Pick) else x.note
+        if isinstance(n, Note) and n.saved is None:
+            out[o.result] = Note(Call(n.call.op, (), {}), (), None, None, next_serial[0]())
+    return tuple(out.items())
 
 
 def _entry(trace: Trace, x: Value) -> Node:

@@ -83,12 +83,15 @@ def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
     filled = _Filled(symbols.values(leaves))
     f = captured.function
     slopes = [g for _, g in captured.slopes]
-    whole = filled.function(Function(f.name, (*f.params, *captured.seeds), (*f.results, *slopes)))
+    later = (*captured.seeds, *(s for _, s in captured.sums))
+    whole = filled.function(Function(f.name, (*f.params, *later), (*f.results, *slopes)))
     params, results = len(f.params), len(f.results)
+    seeds = params + len(captured.seeds)
     return dataclasses.replace(
         captured,
         function=Function(f.name, whole.params[:params], whole.results[:results]),
-        seeds=whole.params[params:],
+        seeds=whole.params[params:seeds],
+        sums=tuple((k, s) for (k, _), s in zip(captured.sums, whole.params[seeds:], strict=True)),
         slopes=tuple(
             (i, g) for (i, _), g in zip(captured.slopes, whole.results[results:], strict=True)
         ),

@@ -22,7 +22,8 @@ class Explanation:
         self.name, self.executable = name, executable
         self.reasons = tuple(reasons)  # of every capture so far
         self.forward = _planned(executable.forward)
-        self.gradient = None if executable.gradient is None else _planned(executable.gradient)
+        gradient = executable.gradient
+        self.gradient = None if gradient is None else _planned(gradient.usual)
 
     @property
     def kernels(self) -> tuple[tuple[str, ...], ...]:

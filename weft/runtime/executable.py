@@ -7,41 +7,34 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from weft.autodiff import tape
-from weft.autodiff.mode import enable_grad, no_grad, recording
-from weft.autodiff.tape import Note, Pick, pull
+from weft.autodiff.mode import recording
 from weft.capture.capture import Captured
 from weft.capture.numbers import Reader, checker, reader
 from weft.capture.trace import Cell
 from weft.ir import Function
-from weft.ops.define import Call, Op, Value, changes, installed
-from weft.ops.record import replay
+from weft.ops.define import changes, installed
+from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.types.size import Number
 
 
 class Executable:
-    """A captured call, compiled. `gradient` gives the cotangents of inputs, of saved values and
-    cotangents of results.
-    """
+    """A captured call, compiled; `gradient` is how it is pulled back."""
 
     def __init__(
         self,
         captured: Captured,
         forward: Native,
-        gradient: Native | None,
-        kept: int,
+        gradient: Gradient | None,
         whole: Function,
     ) -> None:
-        self.captured, self.forward, self.gradient, self.kept = captured, forward, gradient, kept
+        self.captured, self.forward, self.gradient = captured, forward, gradient
         inputs = captured.inputs
         self.arguments = inputs.arguments
         self.cells: tuple[Cell, ...] = inputs.cells
         self.plain = all(not c.is_grad for c in inputs.cells)
         self.owners = [c.owner for c in inputs.cells]
-        self.results = len(captured.function.results)
         self.whole = whole
-        self.op = Op(captured.function.name, _no_rule, vjp=self._vjp)
         symbols = captured.symbols
         live = symbols.live() if symbols is not None else []
         self.holds = checker(symbols, live) if symbols is not None and live else None
@@ -66,6 +59,7 @@ class Executable:
             and self.arguments == tuple(range(len(self.arguments)))
         )
 
+        self.spent = captured.spent
         self.fixed = tuple([o.value for o in outs])
         self.pick = self._picker() if self.direct and self.flat is tuple else None
 
@@ -133,7 +127,9 @@ class Executable:
                 installed.random_state[1]((key, offset))  # nothing was drawn
             raise
         if run is None and self.gradient is not None and recording.get():
-            self._note(xs, outs)
+            self.gradient.note(xs, outs)
+        for r, used in self.spent:
+            outs[r].note = used
         if self.single:
             return outs[0]
         return self._finish(leaves, outs)
@@ -143,7 +139,9 @@ class Executable:
         xs = args[: len(self.arguments)] + self.state
         outs = self.forward.run(xs)
         if self.gradient is not None and recording.get():
-            self._note(list(xs), outs)
+            self.gradient.note(xs, outs)
+        for r, used in self.spent:
+            outs[r].note = used
         if self.single:
             return outs[0]
         if self.pick is not None:
@@ -178,48 +176,6 @@ class Executable:
             found = [next(numbers) if isinstance(x, Number) else x for x in found]
         return captured.form.build(found) if self.flat is None else self.flat(found)
 
-    # gradients through the call
-
-    def _note(self, xs: list[Any], outs: tuple[Any, ...]) -> None:
-        parents = tuple([x.note if isinstance(x, Value) else None for x in xs])
-        if all(p is None for p in parents):
-            return
-        types = tuple([x.type if isinstance(x, Value) else type(x) for x in xs])
-        made = Note(
-            Call(self.op, types, {}),
-            parents,
-            tuple([x.data if isinstance(x, Value) else x for x in xs]),
-            tuple([o.data for o in outs]),
-            tape.next_serial[0](),
-        )
-        for r in self.captured.noted:
-            outs[r].note = Pick(made, r)
-
-    def _vjp(self, g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
-        captured = self.captured
-        seeds = [g[r] for r in captured.noted]
-        out: list[Any] = [None] * len(xs)
-        if recording.get():
-            with enable_grad():
-                stands = [_leaf(x) if isinstance(x, Value) else x for x in xs]
-                again = replay(captured.function, tuple(stands))
-                found = pull(
-                    [(again[r].note, s) for r, s in zip(captured.noted, seeds, strict=True)],
-                    [x.note for x in stands if isinstance(x, Value) and x.note is not None],
-                    retain=True,
-                    create_graph=True,
-                )
-            for position, _ in captured.slopes:
-                out[position] = found.get(stands[position].note)
-            return tuple(out)
-        assert self.gradient is not None
-        saved = y[self.results : self.results + self.kept]
-        with no_grad():
-            slopes = self.gradient.run([*xs, *saved, *seeds])
-        for (position, _), slope in zip(captured.slopes, slopes, strict=True):
-            out[position] = slope
-        return tuple(out)
-
 
 def fits(captured: Captured, leaves: list[Any]) -> bool:
     """Whether gradients are where they were when the call was captured, and what the function read
@@ -249,16 +205,6 @@ def _reader(captured: Captured, values: Sequence[Any]) -> Reader | None:
     if not steps or captured.symbols is None:
         return None
     return reader(captured.symbols, steps)
-
-
-def _leaf(x: Value) -> Value:
-    if x.note is None or not x.type.dtype.is_float:
-        return x
-    return installed.tensor(x.data, x.note)
-
-
-def _no_rule(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError
 
 
 def _signed(n: int) -> int:
