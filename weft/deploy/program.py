@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.tape import Leaf
 from weft.capture.structure import Form, flatten
 from weft.debug.explain import Explanation
+from weft.deploy.python.writer import to_python
 from weft.errors import DTypeError, GuardError
 from weft.ir import Function
 from weft.ops.define import Value, installed
@@ -35,6 +37,42 @@ class Program:
     def explain(self) -> Explanation:
         """What was captured, fused, saved and placed."""
         return Explanation(self.name, self.executable)
+
+    def to_python(self) -> str:
+        """Python source that gives this graph when it is captured again: branches are `if`, loops
+        `while` and `for`, and what the program reads of the outside are parameters.
+
+        >>> import weft as wf
+        >>> def halved(x):
+        ...     while x.sum() > 1:
+        ...         x = x / 2
+        ...     return x
+        >>> print(wf.script(halved)(wf.zeros((3,))).to_python())
+        import weft as wf
+        <BLANKLINE>
+        <BLANKLINE>
+        def halved(x: "f32[3]"):
+            while wf.sum(x) > 1:
+                x = x / 2
+            return x
+        <BLANKLINE>
+        """
+        captured = self.executable.captured
+        paths = self.form.paths()
+        names = [self._said(paths[i]) for i in captured.inputs.arguments]
+        owners = [(c, c.owner) for c in captured.inputs.cells]
+        names += [
+            "grad" if c.is_grad else "weight" if isinstance(x.note, Leaf) else "state"
+            for c, x in owners
+        ]
+        names += ["number"] * len(captured.inputs.numbers)
+        names += ["number"] * len(captured.inputs.scalars)
+        names += ["key", "counter"] * captured.inputs.random
+        written = len(captured.function.results) - len(
+            {o.result for o in captured.outputs} - {None}
+        )
+        doc = f"The last {written} results are new values of weights and other state."
+        return to_python(self.graph, names, doc if written else "")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         executable, leaves = self._bound(args, kwargs)

@@ -70,7 +70,8 @@ class Function:
     params: tuple[Node, ...]
     results: tuple[Node, ...]
     order: tuple[Node, ...] = field(init=False)
-    to_text: ClassVar[Callable[[Any], str]]  # the printer installs itself
+    to_text: ClassVar[Callable[[Any], str]]  # the printer installs itself, the writer of
+    to_python: ClassVar[Callable[..., str]]  # Python source too
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", tuple(_postorder(self.params, self.results)))

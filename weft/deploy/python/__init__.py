@@ -1,0 +1,1 @@
+"""A program as Python source again: captured once more it is the same graph."""
