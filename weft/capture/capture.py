@@ -103,6 +103,8 @@ def capture(
                 trace.argument(x, g, i) if isinstance(x, Value) else g
                 for i, (x, g) in enumerate(zip(leaves, given, strict=True))
             ]
+            for x in leaves:
+                trace.guards.whole(x)
             tensors = [i for i, x in enumerate(leaves) if isinstance(x, Value)]
             firsts = list({id(leaves[i]): i for i in reversed(tensors)}.values())[::-1]
             before = {i: stands[i].data for i in firsts}

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
+from weft.capture.implicit import attributes, is_implicit, is_library_file, slots
 from weft.types.size import plain
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
@@ -51,23 +50,6 @@ def is_library(x: Any) -> bool:
 
 
 _libraries: dict[types.ModuleType, bool] = {}
-
-
-@functools.lru_cache(4096)
-def is_library_file(file: str) -> bool:
-    """Whether code of a file belongs to Python, an installed package or this one."""
-    path = os.path.abspath(file)
-    return path.startswith((_PACKAGE, *_LIBRARIES)) or file.startswith("<frozen ")
-
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_LIBRARIES = tuple(
-    {
-        os.path.abspath(sysconfig.get_path(name)) + os.sep
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-    | {os.path.dirname(os.path.abspath(os.__file__)) + os.sep}
-)
 
 
 class _Missing:
@@ -189,8 +171,8 @@ class _Whole:
 
     def __init__(self, read: Read) -> None:
         self.owner, self.wanted = read.owner, read.expected.elements
-        self.count = len(self.owner)
         self.values = self.owner.values if isinstance(self.owner, dict) else None
+        self.count = len(self.wanted) // (1 if self.values is None else 2)
 
     def holds(self) -> bool:
         owner = self.owner
@@ -210,6 +192,7 @@ class Guards:
         self.writes: dict[tuple[int, Any], Write] = {}
         self.unguarded: list[str] = []  # why another run might differ although check() passes
         self.paused = 0
+        self.opened: dict[int, Any] = {}  # objects that are guarded as a whole
         self.varying: Collection[Any] = ()  # places that hold another number in every call
         self.inputs: Callable[..., Any] | None = None  # makes an input of a program of such
         self._fast: _Fast | None = None
@@ -296,6 +279,33 @@ class Guards:
             return  # what it held at the start is noted, or it is the trace's own
         self.reads[place] = Read(get, owner, key, value, said)
         self._fast = None
+        for x in value.elements if isinstance(value, Content) else (value,):
+            self.whole(x)
+
+    def whole(self, x: Any) -> None:
+        """Guard all that an object holds, if operators or loops may read it unseen."""
+        kind: Any = type(x)
+        if not is_implicit(kind) or id(x) in self.made or id(x) in self.opened:
+            return
+        self.opened[id(x)] = x
+        space = getattr(x, "__dict__", None)
+        if isinstance(space, dict):
+            for name in attributes(kind) or tuple(space):
+                value = space[name]
+                self.item(space, name, value, f"{_called(x)}.{name}")
+                self._containers(value)
+        for name in slots(kind):
+            value = getattr(x, name, MISSING)
+            if value is not MISSING:
+                self._note(getattr, x, name, value, f"{_called(x)}.{name}")
+                self._containers(value)
+
+    def _containers(self, x: Any) -> None:
+        """Guard the content of a container, and of those in it."""
+        if type(x) in (list, dict, set) and (id(x), _CONTENT) not in self.reads:
+            self.content(x)
+            for element in _elements(x):
+                self._containers(element)
 
     def make(self, x: Any) -> Any:
         """Note that an object is the trace's own."""

@@ -9,9 +9,10 @@ import inspect
 import types
 from typing import Any
 
-from weft.capture.guards import is_library, is_library_file
+from weft.capture.guards import is_library
+from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
-from weft.capture.source.convert import convert, is_converted, is_users, why_not
+from weft.capture.source.convert import convert, is_converted, why_not
 from weft.capture.source.reads import (
     CHANGING,
     CONTAINERS,

@@ -11,19 +11,13 @@ import __future__
 import ast
 import functools
 import inspect
-import os
 import types
 from typing import Any
 
-from weft.capture.guards import is_library_file
 from weft.capture.source.expressions import OPERATORS, at
 from weft.capture.source.find import definition
 from weft.capture.source.statements import Statements, copied
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-#: parts of the package that are converted like a user's own
-_OPEN = tuple(_PACKAGE + name + os.sep for name in ("nn", "optim"))
-_CLOSED = (_PACKAGE + os.path.join("nn", "functional"),)
 _FUTURE = functools.reduce(
     lambda a, n: a | getattr(__future__, n).compiler_flag, __future__.all_feature_names, 0
 )
@@ -32,17 +26,6 @@ _FUTURE = functools.reduce(
 _converted: dict[int, tuple[types.CodeType, types.CodeType | None, str]] = {}
 _own: dict[int, types.CodeType] = {}  # of functions inside converted ones
 _MOST = 1 << 14
-
-
-@functools.lru_cache(4096)
-def is_users(file: str) -> bool:
-    """Whether code of this file is converted: a user's, and modules and optimizers of the
-    package, but no library's.
-    """
-    path = os.path.abspath(file)
-    if path.startswith(_PACKAGE):
-        return path.startswith(_OPEN) and not path.startswith(_CLOSED)
-    return not is_library_file(file)
 
 
 def is_converted(f: Any) -> bool:
