@@ -13,12 +13,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from weft.autodiff.mode import no_grad
 from weft.compile import compile as compiled
+from weft.debug.events import EventWriter
 from weft.debug.progress import Progress
 from weft.deploy.state import load, save
 from weft.errors import DTypeError, ShapeError, StateError
@@ -49,6 +50,7 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = True,
     early_stop: int | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
     callbacks: Sequence[Callable[[Numbers], Any]] = (),
     compile: bool = True,
     progress: bool = True,
@@ -63,7 +65,8 @@ def fit(
     path as `checkpoint`, one is written after each epoch and upon Ctrl-C, and if there is one it is
     gone on from (unless `resume` is False). Training ends early after `early_stop` epochs without a
     lower loss (that of `validation` if there is one), or when a callback, which gets an epoch's
-    numbers, gives True.
+    numbers, gives True. In the folder `tensorboard` a file of events has the loss of every step,
+    the numbers of every epoch and the learning rate.
 
     >>> import weft as wf
     >>> x = wf.linspace(-1, 1, 40).reshape(-1, 1)
@@ -88,12 +91,17 @@ def fit(
     if path is not None and flag(resume, f"{place} resume") and path.exists():
         loop.restore(load(path), path.name)
     was_training = model.training
-    with Progress(flag(progress, f"{place} progress"), epochs) as show, _finishing() as stopping:
+    with ExitStack() as stack:
+        show = stack.enter_context(Progress(flag(progress, f"{place} progress"), epochs))
+        if tensorboard is not None:
+            loop.events = stack.enter_context(EventWriter(tensorboard))
+        stopping = stack.enter_context(_finishing())
         try:
             while loop.epoch < epochs and not loop.finished:
                 if not loop.train(loader, scheduler_step == "step", show, stopping):
                     break
                 loop.end(validation, scheduler_step == "epoch", patience, callbacks)
+                loop.report("epoch", loop.epoch, loop.history[-1])
                 show.epoch(loop.epoch, loop.history[-1])
                 if path is not None:
                     save(loop.state(), path)
@@ -123,6 +131,8 @@ class _Loop:
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.metrics, self.scheduler, self.max_norm = metrics, scheduler, max_norm
         self.epoch, self.position = 0, 0  # epochs that are over, and batches of this one
+        self.steps = 0  # batches of all epochs
+        self.events: EventWriter | None = None
         self.begin = get_rng_state()  # where this epoch's random numbers begin
         self.sums = _Means()
         self.history: list[Numbers] = []
@@ -163,7 +173,10 @@ class _Loop:
             set_rng_state(now)
         show.start(self.epoch, _length(loader))
         for batch in batches:
-            self.sums.add(self.step(batch), _size(batch))
+            found = self.step(batch)
+            self.sums.add(found, _size(batch))
+            self.steps += 1
+            self.report("step", self.steps, found)
             if schedule and self.scheduler is not None:
                 self.scheduler.step()
             self.position += 1
@@ -202,6 +215,15 @@ class _Loop:
         for callback in callbacks:
             self.finished |= bool(callback({"epoch": self.epoch, **numbers}))
 
+    def report(self, kind: str, step: int, found: Mapping[str, Any]) -> None:
+        """Points of the curves that TensorBoard shows."""
+        if self.events is not None:
+            numbers = {f"{kind}/{name}": float(value) for name, value in found.items()}
+            rates = [group["lr"] for group in self.optimizer.param_groups]
+            self.events.write({**numbers, f"{kind}/rate": float(rates[0])}, step)
+            if kind == "epoch":
+                self.events.flush()
+
     def state(self) -> dict[str, Any]:
         """All that decides about the steps to come."""
         return {
@@ -213,6 +235,7 @@ class _Loop:
             "begin": list(self.begin),
             "epoch": self.epoch,
             "position": self.position,
+            "steps": self.steps,
             "sums": self.sums.state(),
             "history": self.history,
             "finished": self.finished,
@@ -228,7 +251,7 @@ class _Loop:
         if self.scheduler is not None and state["scheduler"] is not None:
             self.scheduler.load_state_dict(state["scheduler"])
         self.begin = tuple(state["begin"])
-        self.epoch, self.position = state["epoch"], state["position"]
+        self.epoch, self.position, self.steps = state["epoch"], state["position"], state["steps"]
         self.sums = _Means(*state["sums"])
         self.history, self.finished = state["history"], state["finished"]
         set_rng_state(tuple(state["random"]))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -225,3 +226,55 @@ def test_wrong_arguments():
         wf.fit(model, F.cross_entropy, opt, loader, epochs=-1)
     with pytest.raises(wf.errors.ShapeError, match="at least one batch"):
         wf.fit(model, F.cross_entropy, opt, [], epochs=1, progress=False)
+
+
+def test_curves_for_tensorboard(tmp_path):
+    """One file a call; gone on from a checkpoint, the curves do too."""
+    folder, path = tmp_path / "runs" / "first", tmp_path / "run.wf"
+    for epochs in (1, 3):
+        _, history = run(epochs, checkpoint=path, tensorboard=folder, scheduler_step="step")
+    first, second = (list(events(p)) for p in sorted(folder.iterdir(), key=lambda p: p.name[-1]))
+    found = {(tag, step): value for step, tag, value in first + second}
+    assert len(found) == len(first) + len(second)
+    assert {s for t, s in found if t == "step/loss"} == set(range(1, 16))
+    losses = [found["epoch/loss", n] for n in (1, 2, 3)]
+    np.testing.assert_allclose(losses, [h["loss"] for h in history], rtol=1e-6)
+    mean = np.mean([found["step/loss", n] for n in range(1, 6)])
+    assert losses[0] == pytest.approx(mean, rel=1e-6)
+    assert found["step/rate", 1] == pytest.approx(0.02)
+    assert found["epoch/rate", 3] < found["epoch/rate", 1]
+
+
+def events(path):
+    """(step, tag, value) of a file, by TensorBoard's layout."""
+    data = path.read_bytes()
+    while data:
+        size = int.from_bytes(data[:8], "little")
+        body, data = data[12 : 12 + size], data[16 + size :]
+        fields = dict(fields_of(body))
+        for value in (v for number, v in fields_of(fields.get(5, b"")) if number == 1):
+            said = dict(fields_of(value))
+            yield fields[2], said[1].decode(), struct.unpack("<f", said[2])[0]
+
+
+def fields_of(data):
+    """The fields of a message of protocol buffers: number and value."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        n = shift = 0
+        while True:
+            byte = data[at]
+            n, shift, at = n | (byte & 127) << shift, shift + 7, at + 1
+            if byte < 128:
+                return n
+
+    while at < len(data):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            yield number, varint()
+            continue
+        size = {1: 8, 5: 4}.get(kind) or varint()
+        yield number, data[at : at + size]
+        at += size
