@@ -1,5 +1,6 @@
 """Loading data: order, batches, worker processes that fail, die or are no longer wanted."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -225,10 +226,74 @@ def test_a_worker_that_dies_is_noticed():
     assert time.monotonic() - start < 10
 
 
+def going_on(loader):
+    """The batches of a loader, and the errors in the place of others."""
+    found, batches = [], iter(loader)
+    while True:
+        try:
+            found.append(next(batches)[1].tolist())
+        except StopIteration:
+            return found
+        except (KeyError, WeftError) as e:
+            found.append(type(e))
+            assert not children()
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_batches_after_an_error_can_still_be_asked_for(workers):
+    """Here row five alone is lost, and no process is left while the error is looked at."""
+    found = going_on(DataLoader(Faulty(9), batch_size=2, workers=workers))
+    assert found == [[0, 1], [2, 3], KeyError, [6, 7], [8]]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_loader_survives_workers_that_die(workers):
+    found = going_on(DataLoader(Deadly(8), batch_size=2, workers=workers))
+    assert found[0] == [0, 1] and len(found) == 4 and found[2:] == [[4, 5], [6, 7]]
+    assert issubclass(found[1], WeftError)
+    assert going_on(DataLoader(Deadly(3), workers=workers)) == [[0], [1], [2]]
+
+
+class Crashing(Rows):
+    def __getitem__(self, i):
+        if i == 1:
+            import ctypes
+
+            ctypes.string_at(0)
+        return super().__getitem__(i)
+
+
+class Leaving(Rows):
+    def __getitem__(self, i):
+        sys.exit(3)
+
+
+def test_a_crash_in_native_code_shows_where_it_was():
+    with pytest.raises(WeftError, match="SIGSEGV") as caught:
+        list(DataLoader(Crashing(), workers=2))
+    text = "".join(traceback.format_exception(caught.value))
+    assert "Segmentation fault" in text and "test_loader.py" in text and "__getitem__" in text
+    with pytest.raises(WeftError, match="SystemExit: 3"):
+        list(DataLoader(Leaving(), workers=1))
+
+
+class BrokenStream(Stream):
+    def __iter__(self):
+        yield 1
+        raise KeyError("the stream is broken")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stream_is_over_after_an_error(workers):
+    batches = iter(DataLoader(BrokenStream(3), batch_size=1, workers=workers))
+    assert next(batches).tolist() == [1]
+    with pytest.raises(KeyError, match="broken"):
+        next(batches)
+    assert list(batches) == [] and not children()
+
+
 def children():
-    path = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
-    with open(path) as f:
-        return set(f.read().split())
+    return {p.pid for p in multiprocessing.active_children()}
 
 
 class Slow(Rows):
@@ -238,7 +303,6 @@ class Slow(Rows):
         return super().__getitem__(i)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs /proc")
 def test_no_process_is_left_behind():
     before = children()
     start = time.monotonic()

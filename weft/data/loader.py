@@ -11,7 +11,7 @@ import numpy as np
 from weft.data.collate import default_collate
 from weft.data.dataset import IterableDataset, TensorDataset
 from weft.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from weft.data.workers import Ended, Team, in_turn
+from weft.data.workers import Ended, InTurn, Team
 from weft.errors import DTypeError, ShapeError
 from weft.tensor.arguments import flag, integer
 from weft.tensor.data import tensor
@@ -25,6 +25,8 @@ class DataLoader:
 
     With `shuffle` the order is drawn from Weft's generator: after `wf.manual_seed(n)` it is the
     same again. With `workers` that many processes get the examples; batches come in the same order.
+    An error, or the end of a worker, is raised where its batch was due; asked on, batches go on.
+    An error, or the end of a worker, is raised where its batch was due; asked on, batches go on.
     `batch_size=None` gives the examples one by one. Python floats become float32.
 
     >>> import weft as wf
@@ -103,25 +105,16 @@ class DataLoader:
         tasks = itertools.repeat(None) if self.iterable else self._tasks()
         if self.workers:
             return self._parallel(tasks, seed)
-        return self._alone(tasks)
+        return _Alone(tasks, self._fetcher())
 
     def _tasks(self) -> Iterator[Any]:
         return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
-    def _alone(self, tasks: Iterator[Any]) -> Iterator[Any]:
-        fetch = self._fetcher()
-        for task in tasks:
-            batch = fetch(task)
-            if isinstance(batch, Ended):
-                return
-            yield batch
-
     def _parallel(self, tasks: Iterator[Any], seed: int) -> Iterator[Any]:
-        team = Team(self.workers, self.dataset, self._fetcher, self.worker_init_fn, seed)
-        try:
-            yield from in_turn(team, tasks, self.prefetch_factor)
-        finally:
-            team.stop()
+        def start(seed: int) -> Team:
+            return Team(self.workers, self.dataset, self._fetcher, self.worker_init_fn, seed)
+
+        return InTurn(start, tasks, self.prefetch_factor, seed, again=not self.iterable)
 
     def _fetcher(self) -> Fetch:
         """What makes a batch of a task."""
@@ -148,6 +141,23 @@ class DataLoader:
             return (default_collate if collate is None else collate)(batch)
 
         return fetch
+
+
+class _Alone:
+    """Batches made here. After an error, the next is that of the next task."""
+
+    def __init__(self, tasks: Iterator[Any], fetch: Fetch) -> None:
+        self._tasks, self._fetch = tasks, fetch
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._fetch(next(self._tasks))
+        if isinstance(batch, Ended):
+            self._tasks = iter(())
+            raise StopIteration
+        return batch
 
 
 def default_convert(x: Any) -> Any:

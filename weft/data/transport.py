@@ -57,7 +57,7 @@ def send(connection: Connection, batch: Any) -> None:
     if end < LARGE:
         connection.send((message, [bytes(v) for v in views], None))
         return
-    handle = _memory(end)
+    handle = memory(end)
     try:
         with mmap.mmap(handle, end) as shared:
             for (a, b), v in zip(places, views, strict=True):
@@ -68,7 +68,7 @@ def send(connection: Connection, batch: Any) -> None:
         os.close(handle)
 
 
-def _memory(size: int) -> int:
+def memory(size: int) -> int:
     """A file without a name: it is gone when nobody has it mapped."""
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("weft-batch")

@@ -1,13 +1,16 @@
 """Worker processes: each makes every n-th batch, so that batches come in one order however long
 each takes.
 
-A worker that fails sends its error with the traceback; one that dies is noticed; all end with the
-loop that wanted them, or with the process.
+A worker that fails sends its error with the traceback; one that dies is noticed, and where it was.
+Either ends all workers; who asks for the next batch all the same gets it from new ones. They end
+with the loop that wanted them, or with the process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -16,16 +19,19 @@ import signal
 import sys
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.data.transport import receive, send
+from weft.data.transport import memory, receive, send
 from weft.errors import WeftError
 from weft.tensor.random import manual_seed
 
+#: between the seeds of workers and those of the ones that replace them
+ANEW = 1_000_003
 #: seconds after which a worker looks whether anybody still wants it
 PATIENCE = 2.0
 
@@ -73,15 +79,18 @@ class _Failed(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """One process and the line to it."""
+    """One process, the line to it, and what Python says where it crashes."""
 
     number: int
     process: Any
     line: Any
+    crash: int | None
 
 
 def _failure(e: BaseException) -> _Failed:
     text = "".join(traceback.format_exception(e))
+    if not isinstance(e, Exception):
+        return _Failed(None, text)  # a worker's exit is not that of the process that trains
     try:
         raw = pickle.dumps(e)
         pickle.loads(raw)
@@ -92,9 +101,11 @@ def _failure(e: BaseException) -> _Failed:
 
 def _work(
     line: Any, others: list[Any], info: WorkerInfo, make: Callable[[], Callable[[Any], Any]],
-    start: Callable[[int], Any] | None, parent: int,
+    start: Callable[[int], Any] | None, parent: int, crash: int | None,
 ) -> None:  # fmt: skip
     """The life of a worker."""
+    if crash is not None:
+        faulthandler.enable(crash)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that trains decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:  # ends that the fork brought along: a line is over when its owner is gone
@@ -116,7 +127,7 @@ def _work(
                         start(info.id)
                     fetch = make()
                 answer = fetch(task)
-            except Exception as e:
+            except BaseException as e:
                 answer = _failure(e)
             try:
                 send(line, answer)
@@ -146,23 +157,22 @@ class Team:
                 mine, theirs = context.Pipe()
                 ends.append(mine)
                 info = WorkerInfo(n, count, seed + n, dataset)
-                told = (theirs, ends if forks else [], info, make, start, os.getpid())
+                crash = memory(0) if forks else None
+                told = (theirs, ends if forks else [], info, make, start, os.getpid(), crash)
                 process = context.Process(target=_work, args=told, daemon=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
                     process.start()
                 theirs.close()
-                self.workers.append(Worker(n, process, mine))
+                self.workers.append(Worker(n, process, mine, crash))
         except BaseException:
             self.stop()
             raise
 
     def ask(self, worker: Worker, task: Any) -> None:
-        """Give a worker something to do."""
-        try:
+        """Give a worker something to do; if it is gone, that is said when the answer is due."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             worker.line.send(task)
-        except (BrokenPipeError, ConnectionResetError):
-            raise self._gone(worker) from None
 
     def answer(self, worker: Worker) -> Any:
         """What a worker made of its oldest task; an error of its is raised here."""
@@ -172,7 +182,8 @@ class Team:
                 raise EOFError
             out = receive(worker.line)
         except (EOFError, ConnectionResetError):
-            raise self._gone(worker) from None
+            error, crash = self._gone(worker), _crash(worker)
+            raise error from (_Remote(crash) if crash else None)
         if not isinstance(out, _Failed):
             return out
         remote = _Remote(out.text)
@@ -210,42 +221,93 @@ class Team:
                 w.process.kill()
                 w.process.join()
             w.process.close()
+            if w.crash is not None:
+                os.close(w.crash)
         self.workers.clear()
 
 
-def in_turn(team: Team, tasks: Iterator[Any], ahead: int) -> Iterator[Any]:
-    """The answers to tasks, in their order, each worker having up to `ahead` tasks at a time."""
-    crew = list(team.workers)
-    asked: list[Worker] = []  # whose answers are due, the oldest first
-    turn = 0
+def _crash(worker: Worker) -> str:
+    """The traceback of a worker that crashed in native code."""
+    if worker.crash is None:
+        return ""
+    return os.pread(worker.crash, 1 << 16, 0).decode(errors="replace")
 
-    def more() -> bool:
-        nonlocal turn
-        if not crew:
-            return False
-        task = next(tasks, _NONE)
-        if task is _NONE:
-            return False
-        worker = crew[turn % len(crew)]
-        turn += 1
-        team.ask(worker, task)
-        asked.append(worker)
-        return True
 
-    for _ in range(ahead * len(crew)):
-        if not more():
-            break
-    while asked:
-        worker = asked.pop(0)
-        out = team.answer(worker)
-        if isinstance(out, Ended):
-            if worker in crew:
-                place = crew.index(worker)
-                turn = turn % len(crew) - (place < turn % len(crew))
-                crew.remove(worker)
-            continue
-        more()
-        yield out
+class InTurn:
+    """The answers to tasks, in their order, each worker having up to `ahead` tasks at a time.
+
+    An error takes its task with it. What is asked for after that comes from new workers, unless
+    tasks can't be done `again`: those of a stream, which would begin anew.
+    """
+
+    def __init__(
+        self, start: Callable[[int], Team], tasks: Iterator[Any], ahead: int, seed: int, again: bool
+    ) -> None:
+        self._start, self._tasks, self._ahead = start, tasks, ahead
+        self._seed, self._again = seed, again
+        self._team: Team | None = None
+        self._crew: list[Worker] = []
+        self._turn = 0
+        self._asked: deque[tuple[Worker, Any]] = deque()  # whose answers are due, the oldest first
+        self._over = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._over:
+            raise StopIteration
+        try:
+            if self._team is None:
+                self._begin()
+            assert self._team is not None
+            while self._asked:
+                worker, _ = self._asked.popleft()
+                out = self._team.answer(worker)
+                if not isinstance(out, Ended):
+                    self._more()
+                    return out
+                self._leave(worker)
+        except BaseException:
+            self._end(over=not self._again)
+            raise
+        self._end(over=True)
+        raise StopIteration
+
+    def _begin(self) -> None:
+        """Workers, and what they have to do first: what others left undone."""
+        self._team = self._start(self._seed)
+        self._seed += ANEW
+        self._crew, self._turn = list(self._team.workers), 0
+        self._tasks = itertools.chain([task for _, task in self._asked], self._tasks)
+        self._asked.clear()
+        for _ in range(self._ahead * len(self._crew)):
+            self._more()
+
+    def _more(self) -> None:
+        task = next(self._tasks, _NONE) if self._crew else _NONE
+        if task is not _NONE:
+            worker = self._crew[self._turn % len(self._crew)]
+            self._turn += 1
+            self._asked.append((worker, task))
+            assert self._team is not None
+            self._team.ask(worker, task)
+
+    def _leave(self, worker: Worker) -> None:
+        """A worker has no more examples."""
+        if worker in self._crew:
+            place, turn = self._crew.index(worker), self._turn % len(self._crew)
+            self._turn = turn - (place < turn)
+            self._crew.remove(worker)
+
+    def _end(self, over: bool) -> None:
+        self._over = self._over or over
+        team, self._team = self._team, None
+        if team is not None:
+            team.stop()
+
+    def __del__(self) -> None:
+        self._end(over=True)
 
 
 _NONE = object()
