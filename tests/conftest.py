@@ -6,6 +6,7 @@ end.
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -14,6 +15,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker is given its controller'
     os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-test-kernels-")
     atexit.register(shutil.rmtree, os.environ["WEFT_CACHE_DIR"], ignore_errors=True)
 os.environ.pop("WEFT_CACHE", None)
+# a shell starts what runs in its background deaf to Ctrl-C, and processes pass that on
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

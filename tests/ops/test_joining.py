@@ -129,6 +129,8 @@ def test_flip_tile_repeat():
         x, t = both((2, 3))
         n = torch.tensor(repeats) if isinstance(repeats, list) else repeats
         agree(wf.repeat(x, repeats, axis=axis), torch.repeat_interleave(t, n, axis), (x, t))
+    none = wf.zeros((2, 0))
+    assert wf.repeat(none, [], axis=1).shape == wf.repeat(none, 3, axis=1).shape == (2, 0)
 
 
 def test_diagonals_and_triangles():
@@ -155,6 +157,7 @@ def test_diff(n):
     np.testing.assert_array_equal(
         wf.diff(wf.tensor([1, 4]), prepend=wf.tensor([0]), append=wf.tensor([9])).numpy(), [1, 3, 5]
     )
+    assert wf.diff(wf.tensor([1, 4]), n=0, prepend=wf.tensor([0])).tolist() == [1, 4]  # as NumPy
 
 
 @pytest.mark.parametrize(

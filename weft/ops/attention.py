@@ -48,6 +48,8 @@ def _samples() -> Iterator[Sample]:
     yield Sample((q, k, v, array((3, 5), float32)), plain)
     yield Sample((q, k, v, np.arange(15).reshape(3, 5) % 4 > 0), plain)
     yield Sample((q, k, v, np.zeros((3, 5), bool)), plain)
+    yield Sample((q, k, v, array((5,), float32)), plain)
+    yield Sample((q, k, v, np.array(True)), plain)
     yield Sample((q, k, v, array((2, 5), float32)), plain, ShapeError)
 
 

@@ -137,7 +137,9 @@ def plan_attention(
     values["scale"] = struct.unpack("<q", struct.pack("<d", attrs["scale"]))[0]
     values["bounded"] = int(abs(attrs["scale"]) < 1 << 20 and max(depth, width) < 1 << 20)
     for letter, x in zip("gqkvm"[not grad :], layouts, strict=False):
-        values[f"{letter}_row"], values[f"{letter}_col"] = broadcast_strides(x, x.type.ndim)[-2:]
+        values[f"{letter}_row"], values[f"{letter}_col"] = broadcast_strides(
+            x, max(x.type.ndim, 2)
+        )[-2:]
     products = matrices * rows * keys * (depth + width)
     heavy = products > HEAVY
     values |= _blocks(spec, values, matrices, machine.threads if heavy else 1)

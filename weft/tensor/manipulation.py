@@ -235,7 +235,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         raise ShapeError(
             "repeat", expected=f"one count of 0 or more, or {shape[a]} of them", got=str(repeats)
         )
-    if len(counts) > 1:
+    if len(counts) != 1:
         return take(v, value(_repeated(shape[a], counts)), axis=a)
     out = reshape(v, shape=(*shape[: a + 1], 1, *shape[a + 1 :]))
     out = broadcast_to(out, shape=(*shape[: a + 1], counts[0], *shape[a + 1 :]))
@@ -244,7 +244,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 
 def _repeated(n: int, counts: tuple[int, ...]) -> np.ndarray[Any, Any]:
     try:
-        return np.repeat(np.arange(n), counts)
+        return np.repeat(np.arange(n), np.array(counts, np.int64))
     except (MemoryError, ValueError, OverflowError):
         got = f"{sum(counts):,} of them"
         raise AllocationError("repeat", expected="fewer elements", got=got) from None
@@ -262,6 +262,8 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     times = integer(n, "diff")
     if times < 0:
         raise ShapeError("diff", expected="n of 0 or more", got=str(n))
+    if times == 0:
+        return v
     parts = [value(p) for p in (prepend, v, append) if p is not None]
     v = concat(parts, axis=a) if len(parts) > 1 else v
     for _ in range(min(times, v.type.sizes[a])):  # by then nothing is left
