@@ -12,6 +12,7 @@ import pytest
 import weft as wf
 from tests.compile.lab import compiled, outcome, random, same
 from weft import nn
+from weft.runtime.start import engine
 
 pytestmark = pytest.mark.tiny
 
@@ -206,3 +207,18 @@ def test_nothing_is_kept_alive():
     del net, c
     gc.collect()
     assert seen() is None
+
+
+def test_a_program_keeps_nothing_of_the_values_it_was_captured_with():
+    weight = wf.zeros((1 << 18,))
+    used = engine().memory_stats().used
+
+    @wf.compile
+    def step(x):
+        weight.assign(weight + x)
+        return weight[0]
+
+    for _ in range(3):
+        step(wf.tensor(1.0))
+    assert weight[0].item() == 3
+    assert engine().memory_stats().used - used < weight.type.nbytes // 2

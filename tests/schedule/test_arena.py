@@ -54,6 +54,14 @@ def test_a_block_fills_the_gap_that_fits_best():
     assert top == 384
 
 
+def test_a_gap_too_small_is_not_left_behind():
+    # in the order they are made, 64 lies behind 128 and keeps 192 from using the room of both
+    sizes, births, deaths = [128, 64, 192], [0, 0, 1], [0, 1, 1]
+    offsets, top = place(sizes, births, deaths)
+    assert top == 256
+    assert offsets[2] == 0
+
+
 def test_nothing_to_place():
     assert place([], [], []) == ([], 0)
     assert place([0, 0], [0, 0], [9, 9]) == ([0, 0], 0)

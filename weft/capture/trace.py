@@ -228,6 +228,7 @@ class Trace:
                 cell.owner.grad = cell.before
             else:
                 cell.owner.data, cell.owner.note = cell.before
+            cell.before = None  # a program outlives the values it was captured with
 
     def state(self) -> list[tuple[Cell, Node | None]]:
         """The places that were written, and the node each holds at the end (None: no gradient)."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Sequence
 
 ALIGN = 64
+#: how much larger than need be an arena may be before another way to place its blocks is tried
+GAPS = 1.01
 
 
 def place(
@@ -19,6 +22,47 @@ def place(
     >>> place([64, 64, 64], [0, 1, 2], [1, 2, 3])
     ([0, 64, 0], 128)
     """
+    offsets, top = _in_time(sizes, births, deaths)
+    if top > _least(sizes, births, deaths) * GAPS:
+        others, other_top = _by_size(sizes, births, deaths)
+        if other_top < top:
+            return others, other_top
+    return offsets, top
+
+
+def _least(sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]) -> int:
+    """The bytes of all blocks that live at once, at most: no arena is smaller."""
+    change: dict[int, int] = {}
+    for size, birth, death in zip(sizes, births, deaths, strict=True):
+        change[birth] = change.get(birth, 0) + _up(size)
+        change[death + 1] = change.get(death + 1, 0) - _up(size)
+    return max(itertools.accumulate(change[at] for at in sorted(change)), default=0)
+
+
+def _by_size(
+    sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]
+) -> tuple[list[int], int]:
+    """The largest first, each in the lowest gap left by those that live at the same time."""
+    offsets = [0] * len(sizes)
+    placed: list[tuple[int, int, int, int]] = []  # (offset, end, birth, death), sorted
+    for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], births[i])):
+        size, at = _up(sizes[i]), 0
+        if not size:
+            continue
+        for begin, end, birth, death in placed:
+            if birth <= deaths[i] and births[i] <= death:
+                if begin - at >= size:
+                    break
+                at = max(at, end)
+        offsets[i] = at
+        bisect.insort(placed, (at, at + size, births[i], deaths[i]))
+    return offsets, max((end for _, end, _, _ in placed), default=0)
+
+
+def _in_time(
+    sizes: Sequence[int], births: Sequence[int], deaths: Sequence[int]
+) -> tuple[list[int], int]:
+    """In the order in which they are made, each in the smallest gap that is free then."""
     free: list[tuple[int, int]] = []  # (offset, size), sorted, never adjacent
     offsets = [0] * len(sizes)
     top = 0
