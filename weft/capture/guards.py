@@ -21,6 +21,7 @@ from operator import is_
 from typing import Any
 
 from weft.capture.implicit import attributes, is_implicit, is_library_file, slots
+from weft.capture.state import is_collection, is_fixed, parts
 from weft.types.size import plain
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
@@ -221,6 +222,8 @@ class Guards:
                 if (isinstance(found, _COMPUTED) and is_plain(value)) or _is_slot(found):
                     self._note(getattr, owner, name, value, said)
                 return
+            if not is_library(base):
+                self.item(self._space(base), name, MISSING, said)
         if is_plain(value):
             self._note(getattr, owner, name, value, said)
 
@@ -265,6 +268,28 @@ class Guards:
             return
         self._note(_content, owner, _CONTENT, Content(owner), f"the content of {_called(owner)}")
 
+    def function(self, f: Any) -> None:
+        """The code and the defaults of a function were used."""
+        for name in ("__code__", "__defaults__"):
+            self._note(getattr, f, name, getattr(f, name), f"{f.__qualname__}.{name}")
+        if f.__kwdefaults__:
+            self.content(f.__kwdefaults__)
+
+    def state(self, x: Any) -> None:
+        """Anything that an object holds may have been read."""
+        if self.paused or (id(x), _STATE) in self.reads or is_fixed(x):
+            return
+        if id(x) in self.made:
+            for part in _elements(x) if type(x) in (list, dict, set) else ():
+                self.state(part)
+            return
+        found = parts(x)
+        said = f"the content of {_called(x)}"
+        if found is None:
+            self.unguarded.append(f"{said}, which is too much to watch")
+        else:
+            self._note(_state, x, _STATE, Content(x, found), said)
+
     def cell(self, cell: Any, name: str) -> None:
         """A closure variable was read."""
         value = _contents(cell, None)
@@ -280,11 +305,17 @@ class Guards:
         self.reads[place] = Read(get, owner, key, value, said)
         self._fast = None
         for x in value.elements if isinstance(value, Content) else (value,):
-            self.whole(x)
+            if get is not _state:
+                self.whole(x)
 
     def whole(self, x: Any) -> None:
         """Guard all that an object holds, if operators or loops may read it unseen."""
         kind: Any = type(x)
+        if is_collection(kind):
+            self.state(x)
+        if kind is tuple:
+            for part in x:
+                self.whole(part)
         if not is_implicit(kind) or id(x) in self.made or id(x) in self.opened:
             return
         self.opened[id(x)] = x
@@ -381,12 +412,15 @@ def _contents(cell: Any, _: Any) -> Any:
 _CONTENT = "the whole content"
 
 
-class Content:
-    """A container's elements, to compare with later ones."""
+_STATE = "all that it holds"
 
-    def __init__(self, owner: Any) -> None:
+
+class Content:
+    """A container's elements, or all that an object holds, to compare with later ones."""
+
+    def __init__(self, owner: Any, elements: tuple[Any, ...] | None = None) -> None:
         self.kind = type(owner)
-        self.elements = _elements(owner)
+        self.elements = _elements(owner) if elements is None else elements
 
     def __repr__(self) -> str:
         return f"{len(self.elements)} elements"
@@ -400,6 +434,11 @@ def _elements(owner: Any) -> tuple[Any, ...]:
 
 def _content(owner: Any, _: Any) -> Any:
     return Content(owner)
+
+
+def _state(owner: Any, _: Any) -> Any:
+    found = parts(owner)
+    return MISSING if found is None else Content(owner, found)
 
 
 def _hashable(x: Any) -> bool:

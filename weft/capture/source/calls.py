@@ -9,21 +9,22 @@ import inspect
 import types
 from typing import Any
 
-from weft.capture.guards import is_library
+from weft.capture.guards import MISSING, is_library
 from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
 from weft.capture.source.convert import convert, is_converted, why_not
 from weft.capture.source.reads import (
-    CHANGING,
     CONTAINERS,
     attr,
+    changes,
     changing,
     guards,
     later,
     made,
+    read,
     refuse,
-    seen,
     set_attr,
+    used,
 )
 from weft.ops.define import capturing, host_number
 from weft.types.size import is_symbolic
@@ -47,6 +48,8 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
             return SPECIAL[f](*args, **kwargs)
         return _library(_with_converted_cells(f), args, kwargs)
     if kind is types.MethodType:
+        if type(f.__self__).__module__ in _UNSTEADY:
+            return _library(f, args, kwargs)
         return call(f.__func__, f.__self__, *args, **kwargs)
     if kind is functools.partial:
         return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
@@ -87,6 +90,8 @@ def _is_generated(f: Any) -> bool:
 def _guard_names(f: Any, g: Any) -> None:
     code = f.__code__
     space = f.__globals__
+    if not is_library_file(code.co_filename):
+        g.function(f)
     for name in () if is_library_file(code.co_filename) else _global_names(code):
         if name in space:
             value = space[name]
@@ -159,7 +164,7 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a library's function; functions of the user's among its arguments are converted."""
     if capturing.now is not None:
-        module = getattr(f, "__module__", None) or ""
+        module = _module(f)
         if module in _UNSTEADY or module.startswith("numpy.random"):
             name = getattr(f, "__qualname__", repr(f))
             raise refuse(f"a call of {module}.{name}", "it gives something else every time")
@@ -170,15 +175,26 @@ def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 return f(*args, **kwargs)
             finally:
                 g.paused -= 1
-    return f(*[_given(a) for a in args], **{k: _given(v) for k, v in kwargs.items()})
+    builtin = isinstance(f, type | types.BuiltinFunctionType) and _hashable(f)
+    given = _handed if builtin and f in _HANDING else _given
+    return f(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()})
+
+
+def _module(f: Any) -> str:
+    """Where a function comes from; a method, where its class does."""
+    of_class = type(getattr(f, "__self__", None)).__module__
+    found = of_class if of_class in _UNSTEADY else getattr(f, "__module__", None) or of_class
+    return found if isinstance(found, str) else ""
 
 
 def _given(x: Any) -> Any:
     if type(x) is types.FunctionType and not is_converted(x) and is_users(x.__code__.co_filename):
         return _entered(x)
-    if type(x) in CONTAINERS:
-        return seen(x)
-    return x
+    return read(x)
+
+
+def _handed(x: Any) -> Any:
+    return used(x) if type(x) in CONTAINERS else _given(x)
 
 
 def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -189,11 +205,9 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if f in _EFFECTS:
             raise refuse(f"a call of {f.__name__}()", "call it outside of the function")
         owner = getattr(f, "__self__", None)
-        if type(owner) in CONTAINERS:
-            if f.__name__ in CHANGING[type(owner)]:
-                changing(owner, f"{type(owner).__name__}.{f.__name__}()")
-            else:
-                seen(owner)
+        if changes(owner, f.__name__):
+            changing(owner, f"{type(owner).__name__}.{f.__name__}()")
+        used(owner)
     out = _library(f, args, kwargs)
     return made(out) if type(out) in CONTAINERS else out
 
@@ -215,8 +229,14 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
         return default[0]
 
 
+def _hasattr(owner: Any, name: str) -> bool:
+    return _getattr(owner, name, MISSING) is not MISSING
+
+
 #: classes that are called like functions
 _FUNCTIONS = {bool, int, float, str, range, enumerate, zip, map, filter, reversed, list, tuple,
               dict, set, frozenset, type, super}  # fmt: skip
+#: of them, and of others, those that hand elements on without looking into them
+_HANDING = _FUNCTIONS - {int, float, str, sorted} | {len, isinstance, callable, id, iter, next}
 #: builtins that are operators here; more are added where they are defined
-SPECIAL: dict[Any, Any] = {getattr: _getattr, setattr: set_attr}
+SPECIAL: dict[Any, Any] = {getattr: _getattr, hasattr: _hasattr, setattr: set_attr}

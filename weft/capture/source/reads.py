@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 import types
+from array import array
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +21,7 @@ from weft.ops.define import Value, capturing
 slice = slice
 CONTAINERS = (list, dict, set)
 #: methods that change a container, by type
-CHANGING: dict[Any, frozenset[str]] = {
+_CHANGING: dict[Any, frozenset[str]] = {
     list: frozenset(["append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"]),
     dict: frozenset(["update", "pop", "popitem", "clear", "setdefault"]),
     set: frozenset(
@@ -36,6 +38,18 @@ CHANGING: dict[Any, frozenset[str]] = {
         ]
     ),
 }
+_MORE = frozenset(["appendleft", "extendleft", "popleft", "rotate", "move_to_end", "subtract"])
+_SEQUENCES = (list, deque, bytearray, array)
+
+
+def changes(owner: Any, method: str) -> bool:
+    """Whether a method of a container changes it."""
+    for kinds, known in ((_SEQUENCES, list), (dict, dict), (set, set)):
+        if isinstance(owner, kinds):
+            return method in _CHANGING[known] or method in _MORE
+    return False
+
+
 _AUGMENTED: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "Pow": operator.ipow,
@@ -73,6 +87,8 @@ def attr(owner: Any, name: str) -> Any:
         value = getattr(owner, name)
         if not is_library(owner):
             g.item(vars(owner), name, value, f"{owner.__name__}.{name}")
+        else:
+            g.whole(value)
         return value
     found = _on_class(type(owner), name)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
@@ -130,6 +146,19 @@ def seen(x: Any) -> Any:
         g = guards()
         if g is not None:
             g.content(x)
+    return x
+
+
+def used(x: Any) -> Any:
+    """Something whose elements, but no more, Python is about to hand on."""
+    return seen(x) if type(x) in CONTAINERS else read(x)
+
+
+def read(x: Any) -> Any:
+    """Something that code which can't be looked into may read all of."""
+    g = guards()
+    if g is not None:
+        g.state(x)
     return x
 
 
