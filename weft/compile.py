@@ -36,6 +36,7 @@ from weft.passes.turn import turn
 from weft.runtime.executable import Executable, fits, unchanged
 from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
+from weft.runtime.pending import Pending, start
 from weft.runtime.start import engine, machine
 
 #: captures of one function, beyond which it is run eagerly
@@ -118,6 +119,10 @@ class Compiled:
         if len(self.quick) >= BUDGET:
             self.quick.clear()
         self.quick[quick] = program
+
+    def start(self, *args: Any, **kwargs: Any) -> Pending:
+        """A call on another thread: `await` it, or ask its `result()`."""
+        return start(self, args, kwargs)
 
     def graph(self, *args: Any, **kwargs: Any) -> Function:
         """The captured graph of a call with these arguments; printing it gives its text."""

@@ -14,6 +14,7 @@ from weft.ir import Function
 from weft.ops.define import Value, installed
 from weft.ops.record import replay
 from weft.runtime.executable import Executable
+from weft.runtime.pending import Pending, start
 
 
 class Program:
@@ -77,6 +78,10 @@ class Program:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         executable, leaves = self._bound(args, kwargs)
         return executable(leaves)
+
+    def start(self, *args: Any, **kwargs: Any) -> Pending:
+        """A call on another thread: `await` it, or ask its `result()`."""
+        return start(self, args, kwargs)
 
     def eager(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph op by op, with the same bits."""
