@@ -22,6 +22,11 @@ def compiled(f: Any) -> Any:
     return wf.compile(f, fallback=False)
 
 
+def bits(x: wf.Tensor) -> tuple[Any, ...]:
+    """Dtype, shape and elements, to compare."""
+    return x.dtype.name, x.shape, x.numpy().tobytes()
+
+
 def same(got: Any, want: Any) -> None:
     """Equal structure, types, bits, and whether gradients are noted."""
     a, form = flatten(got)

@@ -7,7 +7,7 @@ import pytest
 
 import weft as wf
 import weft.nn.functional as F
-from tests.compile.lab import compiled, random, same
+from tests.compile.lab import bits, compiled, random, same
 from weft import nn
 from weft.errors import CaptureWarning, GradError
 
@@ -23,10 +23,6 @@ def gradients(f, *leaves):
     for x in leaves:
         x.grad = None
     return out
-
-
-def bits(x):
-    return x.numpy().tobytes()
 
 
 def test_backward_through_a_call():
