@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from weft.capture.capture import Captured
+from weft.debug.saved import saved_within
 from weft.ir import Node
 from weft.runtime.executable import Executable
 from weft.runtime.native_program import Native
 from weft.schedule.steps import ARENA, ProgramPlan, Step
+from weft.types import TensorType
 
 
 class Explanation:
-    """A report; printing it gives the text. `kernels`, `arena` and `saved` give the figures."""
+    """A report; printing it gives the text. `kernels`, `arena`, `saved` and `peak` give figures."""
 
     def __init__(self, name: str, executable: Executable, reasons: Sequence[str] = ()) -> None:
         self.name, self.executable = name, executable
@@ -36,19 +38,37 @@ class Explanation:
         return self.forward.arena
 
     @property
+    def peak(self) -> int:
+        """Bytes that a call holds at once, at most: what it is given, what it gives, the arena."""
+        plan = self.forward
+        held = (*plan.function.params, *plan.function.results)
+        return plan.arena + sum(n.type.nbytes for n in held if isinstance(n.type, TensorType))
+
+    @property
     def saved(self) -> tuple[tuple[str, int, str], ...]:
         """What is kept for the gradient: the user's line, bytes, op."""
-        results = len(self.executable.captured.function.results)
-        kept = self.executable.forward.function.results[results:]
-        return tuple((_line(n), n.type.nbytes, n.op.name) for n in kept)
+        captured = self.executable.captured
+        if self.gradient is None:
+            if not any(w.cell is not None and w.cell.is_grad and w.result for w in captured.writes):
+                return ()
+            outputs = [o.result for o in captured.outputs if o.result is not None]
+            kept = saved_within(self.forward, outputs) if outputs else []
+            return tuple((_line(n), size, n.op.name) for n, size in kept)
+        results = len(captured.function.results)
+        later = self.executable.forward.function.results[results:]
+        return tuple((_line(n), n.type.nbytes, n.op.name) for n in later)
 
     def __str__(self) -> str:
         parts = [self._captured(self.executable.captured), self._plan("program", self.forward)]
+        saved = self.saved
+        if saved or self.gradient is not None:
+            total = sum(b for _, b, _ in saved)
+            lines = [f"saved for the gradient: {total:,} bytes in {len(saved)} values"]
+            lines += [f"  {bytes_:>12,}  {op:<16} {line}" for line, bytes_, op in saved]
+            parts.append("\n".join(lines))
         if self.gradient is not None:
-            total = sum(b for _, b, _ in self.saved)
-            lines = [f"saved for the gradient: {total:,} bytes in {len(self.saved)} values"]
-            lines += [f"  {bytes_:>12,}  {op:<16} {line}" for line, bytes_, op in self.saved]
-            parts += ["\n".join(lines), self._plan("gradient", self.gradient)]
+            parts.append(self._plan("gradient", self.gradient))
+        parts.append(f"peak: {self.peak:,} bytes of arguments, state, results and the above")
         return "\n\n".join(parts)
 
     __repr__ = __str__
