@@ -27,8 +27,9 @@ from weft.types.size import Number
 class Region:
     """A capture inside another one, or inside none."""
 
-    def __init__(self) -> None:
+    def __init__(self, branch: bool = False) -> None:
         self.parent: Any = capturing.now
+        self.branch = branch  # run at most once, and instead of it another that draws as much
         self.nodes: set[Node] = set()
         self.objects: dict[int, Any] = {}  # objects made meanwhile, held so that ids stay theirs
         self.written: dict[int, tuple[Value, Any, Any]] = {}  # tensor, what it held, its note
@@ -86,11 +87,17 @@ class Region:
             self.parent.rewind(position)
 
     def draw(self, count: int) -> tuple[Any, Any]:
+        if self.branch and self.parent is not None:
+            capturing.now = self.parent  # where the counter is, whichever path is taken
+            try:
+                return self.parent.draw(count)  # type: ignore[no-any-return]
+            finally:
+                capturing.now = self
         loc = user_location()
         raise CaptureError(
             f"random numbers at {loc}" if loc else "random numbers",
             expected="to be drawn however the program runs",
-            got="a branch or loop on tensors",
+            got="a loop on tensors",
             hint="draw them before it",
         )
 

@@ -153,6 +153,9 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ):
         new = maker(kind)
         made(new)
+        for x in vars(new).values() if maker is not object.__new__ else ():
+            if type(x) in CONTAINERS:  # a module's, for its parameters
+                made(x)
         call(start, new, *args, **kwargs)
         return new
     return made(_library(kind, args, kwargs))

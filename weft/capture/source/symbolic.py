@@ -50,8 +50,9 @@ def branch(
     pred = truth(condition, "if")
     before = get()
     slots, regions, ends = Slots(), [], []
+    drawn, start = [], _position()
     for f in (then, otherwise):
-        region = Region()
+        region = Region(branch=True)
         own = Slots()
 
         def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
@@ -64,6 +65,16 @@ def branch(
         slots.add(region)
         region.restore()
         put(*before)
+        drawn.append(_position() - start)
+        if f is then and capturing.now is not None:
+            capturing.now.rewind(start)
+    if drawn[0] != drawn[1]:
+        raise refused(
+            "a branch",
+            "as many random numbers on both paths",
+            f"{drawn[0]:,} and {drawn[1]:,}",
+            "draw them before it",
+        )
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
     if any(is_signal(s[0]) for s in sides):
         sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
@@ -75,6 +86,11 @@ def branch(
     put(*after, *before[len(names) :])
     slots.put(held)
     return result
+
+
+def _position() -> int:
+    """How many random numbers the capture has drawn."""
+    return 0 if capturing.now is None else capturing.now.position()
 
 
 # loops
