@@ -3,8 +3,9 @@ PYTHON ?= python3
 DEMO := .venv-demo
 TEST := .venv-test
 BENCH := .venv-bench
+DOCS := .venv-docs
 
-.PHONY: demo test tiny lint format bench clean
+.PHONY: demo test tiny lint format bench docs clean
 
 demo: $(DEMO)/ready
 	$(DEMO)/bin/weft demo $(ARGS)
@@ -20,6 +21,7 @@ lint: $(TEST)/ready
 	$(TEST)/bin/ruff check .
 	$(TEST)/bin/ruff format --check .
 	$(TEST)/bin/mypy
+	$(TEST)/bin/mypy --config-file= --check-untyped-defs --ignore-missing-imports examples
 
 format: $(TEST)/ready
 	$(TEST)/bin/ruff check --fix .
@@ -28,9 +30,14 @@ format: $(TEST)/ready
 bench: $(BENCH)/ready
 	$(BENCH)/bin/python -m benchmarks.eager
 
+docs: $(DOCS)/ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "The site is site/index.html; with a search box: $(PYTHON) -m http.server --directory site"
+
 $(DEMO)/ready: EXTRA :=
 $(TEST)/ready: EXTRA := [test]
 $(BENCH)/ready: EXTRA := [bench]
+$(DOCS)/ready: EXTRA := [docs]
 
 %/ready: pyproject.toml
 	rm -rf $*
@@ -40,5 +47,5 @@ $(BENCH)/ready: EXTRA := [bench]
 	touch $@
 
 clean:
-	rm -rf $(DEMO) $(TEST) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(DEMO) $(TEST) $(BENCH) $(DOCS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find weft tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -68,7 +68,7 @@ def main(steps=400, compiled=True):
 
     if compiled:
         step = wf.compile(step)
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         for x, y in loader:
             losses.append(step(x, y).item())

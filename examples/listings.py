@@ -78,7 +78,7 @@ def main(steps=300, compiled=True):
 
     if compiled:
         step = wf.compile(step)
-    losses = []
+    losses: list[float] = []
     while len(losses) < steps:
         for batch in loader:
             losses.append(step(batch).item())

@@ -71,7 +71,8 @@ def main(steps=200, compiled=True):
 
     if compiled:
         step = wf.compile(step)
-    losses, right = [], []
+    losses: list[float] = []
+    right: list[float] = []
     while len(losses) < steps:
         for batch in loader:
             loss, share = step(*batch)
@@ -82,7 +83,7 @@ def main(steps=200, compiled=True):
             if len(losses) == steps:
                 break
     if compiled:
-        print(f"{step.captures} captures for {len(sampler.boundaries)} lengths")
+        print(f"{getattr(step, 'captures', 0)} captures for {len(sampler.boundaries)} lengths")
     return losses, model
 
 

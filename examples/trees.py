@@ -31,7 +31,7 @@ def truth(tree):
 
 def said(tree):
     if isinstance(tree, wf.Tensor):
-        return "FT"[tree.item()]
+        return "FT"[int(tree.item())]
     operation, *parts = tree
     operands = [said(t) for t in parts]
     return f"not {operands[0]}" if operation == "not" else f"({f' {operation} '.join(operands)})"

@@ -25,6 +25,16 @@ class ImageFolder(Dataset):
     Images are float32 arrays (channels, height, width) between 0 and 1; with `size` (height, width)
     they are scaled to it. `transform` is called on each. `classes` are the folders' names in order,
     `samples` the files with their class's number.
+
+    >>> import pathlib, tempfile
+    >>> import PIL.Image
+    >>> import weft as wf
+    >>> root = pathlib.Path(tempfile.mkdtemp())
+    >>> (root / "cat").mkdir()
+    >>> PIL.Image.new("RGB", (4, 2)).save(root / "cat" / "1.png")
+    >>> folder = wf.data.ImageFolder(root)
+    >>> folder.classes, folder[0][0].shape
+    (['cat'], (3, 2, 4))
     """
 
     def __init__(

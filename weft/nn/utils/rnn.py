@@ -21,14 +21,24 @@ from weft.types.dtype import int64
 
 
 class PackedSequence(NamedTuple):
-    """A padded batch (time, batch, …) and the lengths (batch,)."""
+    """A padded batch (time, batch, …) and the lengths (batch,).
+
+    >>> import weft as wf
+    >>> wf.nn.utils.rnn.PackedSequence(wf.ones((3, 1)), wf.tensor([2])).lengths
+    tensor([2])
+    """
 
     data: Tensor
     lengths: Tensor
 
 
 def valid_mask(lengths: Any, size: int, axes: int) -> Any:
-    """(time, batch, 1, …) with `axes` axes: True where a sequence is not over yet."""
+    """(time, batch, 1, …) with `axes` axes: True where a sequence is not over yet.
+
+    >>> import weft as wf
+    >>> wf.nn.utils.rnn.valid_mask(wf.tensor([2, 1]), 2, 2).tolist()
+    [[True, True], [True, False]]
+    """
     shape = lengths.shape
     times = arange(size).reshape(size, *(1,) * len(shape))
     return less(times, lengths).reshape(size, *shape, *(1,) * (axes - 1 - len(shape)))
@@ -63,7 +73,14 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: Any, batch_first: bool = False, padding_value: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """The padded batch, `padding_value` where sequences are over, and the lengths."""
+    """The padded batch, `padding_value` where sequences are over, and the lengths.
+
+    >>> import weft as wf
+    >>> packed = wf.nn.utils.rnn.pack_sequence([wf.ones(3), wf.ones(1)])
+    >>> wf.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1., 1., 1.],
+            [1., 0., 0.]]), tensor([3, 1]))
+    """
     if not isinstance(sequence, PackedSequence):
         got = type(sequence).__name__
         raise DTypeError("pad_packed_sequence", expected="a PackedSequence", got=got)
@@ -74,6 +91,11 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences of different lengths as one batch."""
+    """Sequences of different lengths as one batch.
+
+    >>> import weft as wf
+    >>> wf.nn.utils.rnn.pack_sequence([wf.ones(3), wf.ones(1)]).data.shape
+    (3, 2)
+    """
     padded = pad_sequence(sequences)
     return PackedSequence(padded, tensor([len(s) for s in sequences], dtype=int64))
