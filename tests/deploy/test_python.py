@@ -22,7 +22,6 @@ from weft.types import TensorType
 tiny = pytest.mark.tiny
 
 
-@tiny
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_control_flow_is_statements_that_give_the_graph_again(case):
     source = check(compiled(case.function, *case.arguments[0]).captured.function)
