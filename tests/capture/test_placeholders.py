@@ -98,6 +98,13 @@ def test_what_build_refuses():
         wf.placeholder("no name", (3,))
 
 
+@pytest.mark.parametrize("said", [("x y", (2,)), ("x", (2.5,)), ("x", (-1,)), ("x", (2,), "f33")])
+def test_a_placeholder_that_is_refused_begins_nothing(said):
+    with pytest.raises(wf.errors.WeftError):
+        wf.placeholder(*said)
+    assert (wf.ones(2) + 1).tolist() == [2, 2]
+
+
 def test_a_placeholder_has_no_place_in_a_captured_function():
     with pytest.raises(CaptureError):
         wf.trace(lambda x: wf.placeholder("y", (3,)), wf.ones(3))

@@ -22,6 +22,7 @@ import weft as wf
 from tests.robustness.junk import Source, bad_call, said
 from tests.robustness.targets import Target, find
 from weft.errors import WeftError
+from weft.ops.define import capturing
 
 #: bytes of address space: what asks for more must fail at once
 MEMORY = 4 << 30
@@ -75,6 +76,7 @@ def check(target: Target, count: int, place: Place) -> dict[str, Any]:
                 failures.append(f"{text}\n    {type(e).__name__}: {e} at {where}")
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
+            abandon()
         slowest = max(slowest, time.perf_counter() - began)
         if n % 20 == 0:
             intact()
@@ -94,6 +96,14 @@ def used(out: Any) -> None:
                 x.tolist()
                 if x.note is not None:
                     wf.sum(x).backward(retain_graph=True)
+
+
+def abandon() -> None:
+    """End a graph that a call has begun by hand: until then nothing is computed."""
+    begun: Any = capturing.now
+    if begun is not None:
+        begun.__exit__()
+        begun.restore()
 
 
 _A = np.arange(6, dtype=np.float32).reshape(2, 3)

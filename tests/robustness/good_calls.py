@@ -336,6 +336,7 @@ _FUNCTIONAL: dict[str, Callable[[], list[Any]]] = {
     "softshrink": _float_attribute(lambd=0.25),
     "threshold": lambda: [(f(3, 4), 0.1, 2.0)],
 }
+GOOD["placeholder"] = lambda: [("x", (2, 3), wf.float32), ("x", (None, 3))]
 GOOD |= {f"nn.functional.{name}": calls for name, calls in _FUNCTIONAL.items()}
 
 _INDICES: list[Any] = [

@@ -96,6 +96,7 @@ _TRANSFORMS = {
     wf.hessian,
     wf.jacobian,
     wf.jvp,
+    wf.trace,
     wf.value_and_grad,
     wf.vjp,
 }

@@ -21,7 +21,7 @@ from tests.robustness.targets import names
 from weft.errors import AllocationError, DTypeError, NumericsError, ShapeError
 
 ROOT = Path(__file__).parents[2]
-CALLS = int(os.environ.get("WEFT_BAD_CALLS", "20"))  # of each; 200 take minutes
+CALLS = int(os.environ.get("WEFT_BAD_CALLS", "200"))  # of each
 
 
 def child(targets, place):

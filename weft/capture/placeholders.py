@@ -33,6 +33,9 @@ def placeholder(name: str, shape: Any, dtype: Any = float32) -> Any:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise DTypeError("placeholder", expected="a name", got=repr(name))
+    said = shape if isinstance(shape, (tuple, list)) else (shape,)
+    known = tuple(0 if n is None or isinstance(n, Dim) else n for n in said)
+    type_ = TensorType(sizes(known, "placeholder"), as_dtype(dtype))  # or nothing is begun
     trace = capturing.now
     if trace is None:
         trace = Trace(by_hand=True).__enter__()
@@ -40,16 +43,14 @@ def placeholder(name: str, shape: Any, dtype: Any = float32) -> Any:
         raise CaptureError("placeholder", got="a call inside a function that is being captured")
     if trace.symbols is None:
         trace.symbols = Symbols()
-    opened = _opened(trace.symbols, name, shape, len(trace.names))
-    node = trace.parameter(TensorType(sizes(opened, "placeholder"), as_dtype(dtype)))
+    opened = _opened(trace.symbols, name, said, len(trace.names))
+    node = trace.parameter(TensorType(sizes(opened, "placeholder"), type_.dtype))
     trace.names[node] = name
     return installed.tensor(node)
 
 
-def _opened(symbols: Symbols, name: str, shape: Any, leaf: int) -> Any:
+def _opened(symbols: Symbols, name: str, shape: Sequence[Any], leaf: int) -> Any:
     """A shape with symbols for the sizes that are left open; one for each name of a Dim."""
-    if not isinstance(shape, (tuple, list)):
-        shape = (shape,)
     out: list[Any] = []
     for axis, n in enumerate(shape):
         if n is None or isinstance(n, Dim):

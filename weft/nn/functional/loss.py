@@ -17,7 +17,7 @@ from weft.ops.movement import permute_dims, reshape
 from weft.ops.normalization import log_softmax
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
-from weft.tensor.arguments import flag, floating, number, value, word
+from weft.tensor.arguments import flag, floating, integer, number, value, word
 from weft.types.size import as_float
 
 
@@ -260,9 +260,9 @@ class _Rows:
         self.x = x if x.type.shape == (n, classes) else reshape(x, shape=(n, classes))
         flat = t if t.type.shape == (n,) else reshape(t, shape=(n,))
         self.kept = None
-        held = np.iinfo(t.type.dtype.np)
-        if held.min <= ignore <= held.max:
-            self.kept = not_equal(flat, ignore)
+        left, held = integer(ignore, place), np.iinfo(t.type.dtype.np)
+        if held.min <= left <= held.max:
+            self.kept = not_equal(flat, left)
             flat = where(self.kept, flat, 0)
         self.given, self.index = flat, refuse_negative(flat, classes)
 
