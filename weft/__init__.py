@@ -8,6 +8,7 @@ tensor([2., 4., 6.])
 """
 
 import typing as _typing
+from math import e as e, inf as inf, nan as nan, pi as pi
 
 from weft import data as data, errors as errors, nn as nn, optim as optim
 from weft.autodiff import (
@@ -251,6 +252,7 @@ from weft.types.dtype import (
     uint64 as uint64,
 )
 
+newaxis = None
 __version__ = "0.1.0"
 
 if not _typing.TYPE_CHECKING:  # a checker should see what is there

@@ -45,7 +45,7 @@ for n in range(int(sys.argv[1])):
     if pid == 0:
         code = 1
         try:
-            signal.alarm(20)
+            signal.alarm(120)
             code = 2 if work() != want else 0
             d = new[n % len(new)]
             if (wf.arange(n + 5, dtype=d) ^ wf.ones(n + 5, dtype=d)).sum().item() < 0:

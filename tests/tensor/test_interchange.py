@@ -198,6 +198,14 @@ def test_a_producer_from_before_versions_is_taken():
     assert wf.from_dlpack(Old(a)).data.address == address(a)
 
 
+@pytest.mark.parametrize("copy", [None, False, True])
+def test_a_copy_is_made_if_asked_for(copy):
+    a = np.arange(6.0)
+    x = wf.from_dlpack(a[::2], copy=copy)
+    a[:] = -1
+    assert x.tolist() == ([0.0, 2.0, 4.0] if copy else [-1.0] * 3)
+
+
 def test_read_only_sources_are_taken():
     a = np.arange(5.0)
     a.flags.writeable = False

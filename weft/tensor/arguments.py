@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.buffer import Buffer
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DeviceError, DTypeError, ShapeError
 from weft.ops.define import Op, Value, installed
 from weft.types.size import as_float, index
 
@@ -96,6 +96,12 @@ def flag(x: Any, place: str) -> bool:
     if x is True or x is False:
         return x
     raise DTypeError(place, expected="True or False", got=_shown(x))
+
+
+def on_cpu(device: Any, place: str) -> None:
+    """Refuse a device that isn't there."""
+    if device is not None and device != "cpu":
+        raise DeviceError(place, expected='"cpu"', got=_shown(device), hint="Weft runs on the CPU")
 
 
 def floating(x: Any, place: str) -> Value:

@@ -13,7 +13,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, fresh, installed, standard_mode
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import flag, integer, sizes, value, word
+from weft.tensor.arguments import flag, integer, on_cpu, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
@@ -64,7 +64,7 @@ def _constant(
     return out if requires_grad is False else finished(out, requires_grad)
 
 
-def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
     """All zeros, of a shape: `zeros((2, 3))` or `zeros(2, 3)`.
 
     >>> import weft as wf
@@ -72,30 +72,42 @@ def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     tensor([[0, 0, 0],
             [0, 0, 0]], dtype=int32)
     """
+    if device is not None:
+        on_cpu(device, "zeros")
     return _constant(0, shape, dtype, requires_grad, "zeros")
 
 
-def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
     """All ones, of a shape: `ones((2, 3))` or `ones(2, 3)`.
 
     >>> import weft as wf
     >>> wf.ones(3)
     tensor([1., 1., 1.])
     """
+    if device is not None:
+        on_cpu(device, "ones")
     return _constant(1, shape, dtype, requires_grad, "ones")
 
 
-def empty(*shape: Any, dtype: Any = None) -> Any:
+def empty(*shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """A tensor whose elements are whatever was in memory.
 
     >>> import weft as wf
     >>> wf.empty((2, 3)).shape
     (2, 3)
     """
+    on_cpu(device, "empty")
     return fresh(allocate(TensorType(_shape(shape, "empty"), _dtype(dtype))))
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+def full(
+    shape: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Any:
     """Every element `fill_value`, a number or a tensor of one; its dtype is the result's unless
     another is said.
 
@@ -104,6 +116,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool 
     tensor([[7, 7],
             [7, 7]])
     """
+    on_cpu(device, "full")
     if not isinstance(fill_value, (Value, bool, int, float)):
         fill_value = value(fill_value)
     if isinstance(fill_value, Value):
@@ -129,23 +142,27 @@ def _dtype(dtype: Any) -> DType:
     return float32 if dtype is None else as_dtype(dtype)
 
 
-def zeros_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+def zeros_like(
+    x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Any:
     """All zeros, of another tensor's shape and dtype.
 
     >>> import weft as wf
     >>> wf.zeros_like(wf.tensor([1, 2]))
     tensor([0, 0])
     """
+    on_cpu(device, "zeros_like")
     return _constant_like(0, x, dtype, requires_grad)
 
 
-def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
     """All ones, of another tensor's shape and dtype.
 
     >>> import weft as wf
     >>> wf.ones_like(wf.tensor([1.5, 2.5]))
     tensor([1., 1.])
     """
+    on_cpu(device, "ones_like")
     return _constant_like(1, x, dtype, requires_grad)
 
 
@@ -155,7 +172,14 @@ def _constant_like(number: int, x: Any, dtype: Any, requires_grad: bool) -> Valu
     return finished(ops.full(number, shape=t.shape, dtype=wanted), requires_grad)
 
 
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+def full_like(
+    x: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Any:
     """Every element `fill_value`, of another tensor's shape and dtype.
 
     >>> import weft as wf
@@ -163,12 +187,12 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool
     tensor([9, 9])
     """
     t = value(x).type
-    return full(
-        t.shape, fill_value, dtype=t.dtype if dtype is None else dtype, requires_grad=requires_grad
-    )
+    on_cpu(device, "full_like")
+    wanted = t.dtype if dtype is None else dtype
+    return full(t.shape, fill_value, dtype=wanted, requires_grad=requires_grad)
 
 
-def empty_like(x: Any, *, dtype: Any = None) -> Any:
+def empty_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """A tensor of another one's shape and dtype whose elements are whatever was in memory.
 
     >>> import weft as wf
@@ -176,6 +200,7 @@ def empty_like(x: Any, *, dtype: Any = None) -> Any:
     (3,)
     """
     t = value(x).type
+    on_cpu(device, "empty_like")
     return empty(t.shape, dtype=t.dtype if dtype is None else dtype)
 
 
@@ -192,13 +217,17 @@ def _number(x: Any, place: str) -> Any:
     return x
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Any:
     """start, start + step, …, up to but without `stop`; with one argument, from 0 up to it.
 
     >>> import weft as wf
     >>> wf.arange(2, 8, 2)
     tensor([2, 4, 6])
     """
+    if device is not None:
+        on_cpu(device, "arange")
     key = start, stop, step, dtype, start.__class__, stop.__class__, step.__class__
     try:
         plan, a, d = _ranges[key]
@@ -239,7 +268,14 @@ def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Value:
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, endpoint: bool = True
+    start: Any,
+    stop: Any,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
 ) -> Any:
     """`num` numbers evenly spaced from `start` to `stop`, which is the last one unless `endpoint`
     is False.
@@ -248,12 +284,21 @@ def linspace(
     >>> wf.linspace(0, 1, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
+    on_cpu(device, "linspace")
     a, b = (float(_number(x, "linspace")) for x in (start, stop))
     size = integer(num, "linspace")
     return ops.linspace(a, b, size=size, endpoint=flag(endpoint, "linspace"), dtype=_dtype(dtype))
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None) -> Any:
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere.
 
     >>> import weft as wf
@@ -261,6 +306,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     tensor([[1., 0.],
             [0., 1.]])
     """
+    on_cpu(device, "eye")
     rows = integer(n_rows, "eye")
     columns = rows if n_cols is None else integer(n_cols, "eye")
     return ops.eye(shape=(rows, columns), offset=_offset(k, "eye"), dtype=_dtype(dtype))

@@ -12,7 +12,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError, SharingError
 from weft.ops.creation import full
 from weft.ops.define import Value, data_of, fresh, installed, standard_mode
 from weft.ops.elementwise import astype, copy as copied
-from weft.tensor.arguments import flag
+from weft.tensor.arguments import flag, on_cpu
 from weft.types import DType, as_dtype
 from weft.types.dtype import float32, int64
 from weft.types.size import is_symbolic
@@ -33,7 +33,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return finished(_copied(data, dtype, "tensor"), requires_grad)
 
 
-def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor of `obj`. Tensors are given back as they are unless that needs another dtype; all
     else is copied.
 
@@ -47,6 +47,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
     True
     """
     wanted = None if dtype is None else as_dtype(dtype)
+    on_cpu(device, "asarray")
     if copy is not None:
         flag(copy, "asarray")
     if isinstance(obj, Value):
@@ -70,15 +71,19 @@ def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Any:
     return _copied(obj, wanted, "asarray")
 
 
-def from_dlpack(x: Any, /) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor on the memory of `x`, which has `__dlpack__`: a NumPy array, a PyTorch tensor on the
-    CPU. No element is copied.
+    CPU. No element is copied unless `copy` is True.
 
     >>> import weft as wf, numpy as np
     >>> wf.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    return fresh(_share(x))
+    on_cpu(device, "from_dlpack")
+    shared = _share(x)
+    if copy is not None and flag(copy, "from_dlpack"):
+        shared = copy_from_numpy(to_numpy(shared))
+    return fresh(shared)
 
 
 _DEFAULTS = {"f": float32, "i": int64}

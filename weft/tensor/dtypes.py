@@ -10,7 +10,7 @@ import numpy as np
 from weft.errors import DTypeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
-from weft.tensor.arguments import flag
+from weft.tensor.arguments import flag, on_cpu
 from weft.types import DType, as_dtype, result_dtype
 from weft.types.promotion import promote
 from weft.types.record import dataclass
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
     """The same values as another dtype. A tensor that already has it may be given back as it is if
     `copy` is False.
 
@@ -36,6 +36,8 @@ def astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
     >>> wf.astype(wf.tensor([1.7, -1.7]), wf.int32)
     tensor([ 1, -1], dtype=int32)
     """
+    if device is not None:
+        on_cpu(device, "astype")
     try:
         plan = ew.astype.plans[x.data.layout, dtype] if copy is True else None
     except (KeyError, AttributeError, TypeError, ValueError):

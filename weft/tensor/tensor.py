@@ -20,7 +20,6 @@ from weft.buffer.dlpack import to_dlpack
 from weft.buffer.interchange import copy_from_numpy, read_number, to_numpy
 from weft.errors import (
     CaptureError,
-    DeviceError,
     DTypeError,
     GradError,
     ShapeError,
@@ -31,7 +30,7 @@ from weft.ops import elementwise as ew
 from weft.ops.define import Value, capturing, changes, data_of, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
-from weft.tensor.arguments import flag
+from weft.tensor.arguments import flag, on_cpu
 from weft.tensor.elsewhere import no_method
 from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
@@ -215,9 +214,7 @@ class Tensor(Value):
         if isinstance(target, str) and target == "cpu":
             return self
         if isinstance(target, str) and target.split(":")[0] in ("cuda", "gpu", "mps", "xpu", "tpu"):
-            raise DeviceError(
-                "to()", expected='"cpu" or a dtype', got=repr(target), hint="Weft runs on the CPU"
-            )
+            on_cpu(target, "to()")
         return dtypes.astype(self, target)
 
     def assign(self, value: Any) -> Tensor:
