@@ -145,6 +145,21 @@ on:
 finished:""",
     "stopped:\nret i64 2",
 )
+# the launching thread is done at once; another works for a while and never asks poll
+KERNELS["helped"] = each(
+    1,
+    """
+  %helper = icmp ne i64 %worker, 0
+  br i1 %helper, label %round, label %finished
+round:
+  %r = phi i64 [ 0, %body ], [ %r1, %spun ]"""
+    + _SPIN.format(before="round")
+    + """
+  %r1 = add i64 %r, 1
+  %longer = icmp slt i64 %r1, 500
+  br i1 %longer, label %round, label %finished
+finished:""",
+)
 # scratch[i] = i, then out[i] = scratch[n - 1 - i], n the param: the second must wait for the first
 _SCRATCH = "%s_at = getelementptr i64, ptr %frame, i64 2\n%scratch = load ptr, ptr %s_at\n"
 KERNELS["fill"] = each(

@@ -79,14 +79,14 @@ for threads in (2, 1):
     for name, call in CALLS.items():
         interrupted(call, 0.05)
         used = engine().memory_stats().used
-        took = [interrupted(call, d) for d in (0.03, 0.06, 0.1)]
+        took = [interrupted(call, d) for d in (0.03, 0.06, 0.1, 0.04, 0.08)]
         assert None not in took, name
         assert engine().memory_stats().used == used, name
         intact()
         worst.append((min(took), max(took), name, threads))
-        assert min(took) < 1.0, (name, threads, took)  # shared machines: the figure is printed
+        assert min(took) <= 0.1, (name, threads, took)  # another program may hold a core meanwhile
 quick, slow = max(worst), max(worst, key=lambda w: w[1])
-print(f"{len(worst)} calls interrupted three times each: KeyboardInterrupt within "
+print(f"{len(worst)} calls interrupted five times each: KeyboardInterrupt within "
       f"{quick[0] * 1e3:.0f} ms ({quick[2]}), at worst on this machine {slow[1] * 1e3:.0f} ms "
       f"({slow[2]})")
 """
@@ -120,11 +120,10 @@ for name, f in {
     "sort": lambda: wf.sort(b[: 1 << 20]), "cumulative_sum": lambda: wf.cumulative_sum(b),
 }.items():
     timed(f), elsewhere(f)
-    pairs = [(timed(f), elsewhere(f)) for _ in range(12)]
-    watched, free = (float(np.quantile(t, 0.25)) for t in zip(*pairs))
-    said.append(f"{name} {watched / free - 1:+.1%}")
-    assert watched < 3 * free, (name, watched, free)
-print("looking for signals costs: " + ", ".join(said))
+    watched, free = map(min, zip(*((timed(f), elsewhere(f)) for _ in range(25))))
+    said.append((watched / free - 1, name))
+print("looking for signals costs: " + ", ".join(f"{name} {cost:+.1%}" for cost, name in said))
+assert sorted(said)[len(said) // 2][0] <= 0.01 and max(said)[0] <= 0.1, said
 """
 )
 

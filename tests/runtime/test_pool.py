@@ -249,6 +249,39 @@ def test_an_interrupt_comes_through_while_others_hold_the_gil():
         thread.join()
 
 
+@pytest.fixture
+def alarm_interrupts():
+    """SIGALRM acts as Ctrl-C does."""
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, old)
+
+
+def test_an_interrupt_while_another_thread_ends_the_launch(alarm_interrupts):
+    """What was raised is not lost when the last chunk, on another thread, comes out well."""
+    engine.pool.resize(2)
+    p = plan("helped", outs=[layout((4,))], kinds=(), tasks=2, heavy=True)
+    helped = 0
+    for _ in range(200):
+        began = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            launch(p)
+        except KeyboardInterrupt:
+            helped += 1
+        else:
+            try:
+                time.sleep(max(0.0, 0.06 - (time.perf_counter() - began)))
+            except KeyboardInterrupt:
+                continue  # the launching thread had both chunks: it was over before
+            pytest.fail("the interrupt was lost")
+        if helped == 3:
+            break
+    assert helped == 3
+    assert right(launch(heavy_add(), tensor(A), tensor(B)))
+
+
 def test_a_handler_that_returns_lets_the_launch_finish():
     """Handlers run in the middle of a launch, and may launch themselves."""
     engine.pool.resize(2)

@@ -240,10 +240,13 @@ sleep:
   call void @sleep_while(ptr @finished, i32 %expected, i64 10000000)
   %stop2 = call i1 @should_stop(ptr %frame)
   br i1 %stop2, label %stopped, label %doze
-stopped:  ; poll tells the others to stop, if there are any
+stopped:
   %lost = call i64 @word(ptr %frame, i64 {{frame_forked}})
   %alone = icmp ne i64 %lost, 0
-  br i1 %alone, label %orphaned, label %doze
+  br i1 %alone, label %orphaned, label %tell_others
+tell_others:  ; by poll; whether or not they still ask, this launch has been interrupted
+  call void @cancel(ptr %frame, i64 {{status_interrupted}})
+  br label %doze
 
 out:
   %status = load atomic i64, ptr @job_status acquire, align 8
