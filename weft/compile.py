@@ -222,7 +222,10 @@ class Compiled:
             self.policy.outside |= set(self.latest[1].captured.guards.changed())
         marks = self.policy.marks(of, leaves)
         try:
-            return capture(self.function, leaves, form, operators.call, marks)
+            found = capture(self.function, leaves, form, operators.call, marks)
+            if found.symbols is not None:
+                self.policy.captured(of, leaves, found.symbols)
+            return found
         except Exception:
             if not marks.opens(leaves):
                 raise
@@ -256,7 +259,7 @@ class Instances:
     def at(self, leaves: list[Any]) -> Executable:
         """The instance for the sizes of a call."""
         key = tuple([x.type for x in leaves if isinstance(x, Value)])
-        found = self.made.get(key)
+        found = self.made.get((key, ()))
         return self.make({}, key, leaves) if found is None else found
 
     def keep(self, programs: dict[Any, list[Executable]], key: Any, program: Executable) -> None:
@@ -264,8 +267,8 @@ class Instances:
         if len(self.made) >= INSTANCES:
             oldest = next(iter(self.made))
             gone = self.made.pop(oldest)
-            programs[oldest] = [p for p in programs.get(oldest, ()) if p is not gone]
-        self.made[key] = program
+            programs[oldest[0]] = [p for p in programs.get(oldest[0], ()) if p is not gone]
+        self.made[key, program.captured.exact] = program
         programs.setdefault(key, []).append(program)
 
 

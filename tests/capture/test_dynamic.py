@@ -588,3 +588,54 @@ def test_random_programs(seed):
     ]
     agree(f, *calls)
     agree(f, *calls, dynamic=True)
+
+
+# ints that shapes are made of
+
+INTS = {
+    "shape": (lambda x, n: x.reshape(n, -1).sum(axis=0), (2, 3, 4, 5, 6, 10, 2), 2),
+    "slice": (lambda x, n: (x[:n] * n, n * 2, n / 2, n), (2, 3, 4, 5, 6, 10, 2), 2),
+    "made": (lambda x, n: wf.zeros((n, 2)) + x[0] / n, (2, 3, 4, 5, 6, 10, 2), 2),
+    "last": (lambda x, n: x[-n:].sum(), (2, 3, 4, 5, 6, 10, 2), 2),
+    "zero and one": (lambda x, n: x[n:] * 2, (2, 3, 0, 1, 5, 4, 0), 3),
+    "element": (lambda x, n: x[n], (2, 3, 4, -1, 5, -3, 6), 4),
+    "below zero": (lambda x, n: x[n:], (-2, -3, -4, -2), 3),
+    "table": (lambda x, n: x * {2: 1.0, 3: 2.0}[n], (2, 3, 2, 3), 2),
+    "divisor": (lambda x, n: x.reshape(n, 60 // n).sum(axis=1) % n, (2, 3, 4, 5, 6, 10), 2),
+    "branch": (lambda x, n: x.reshape(n, -1) if n > 3 else x * n, (2, 3, 4, 5, 6, 3, 2), 3),
+}
+
+
+@pytest.mark.parametrize("name", INTS)
+def test_an_int_that_shapes_are_made_of(name):
+    f, ints, captures = INTS[name]
+    agree(f, *[(tensor(60), n) for n in ints], captures=captures)
+
+
+def test_two_ints_and_a_size():
+    agree(
+        lambda x, n, m: (x[n:m] * n + m).reshape(-1, 1),
+        *[(tensor(k), n, m) for k in (20, 30, 40) for n, m in ((2, 5), (3, 6), (4, 19), (2, 5))],
+        captures=4,
+    )
+
+
+def test_an_int_counts_the_steps_of_a_loop():
+    def f(x, n):
+        for i in range(n):
+            x = x * 1.5 + i
+        return x
+
+    agree(f, *[(tensor(4), n) for n in (2, 3, 4, 20, 7)], captures=2)
+
+
+def test_an_int_that_does_not_fit_raises_what_eager_raises():
+    f = wf.compile(lambda x, n: x.reshape(n, -1), fallback=False)
+    for n in (2, 3, 7, 4, -2):
+        try:
+            want = tensor(12).reshape(n, -1).shape
+        except wf.errors.ShapeError as e:
+            with pytest.raises(type(e)):
+                f(tensor(12), n)
+        else:
+            assert f(tensor(12), n).shape == want

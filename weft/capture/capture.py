@@ -73,6 +73,7 @@ class Captured:
     symbols: Symbols | None = None  # sizes and numbers of the call that are left open
     guards: Guards | None = None  # what converted code read from outside
     held: tuple[tuple[Value, Any, Any], ...] = ()  # tensors from outside: note and type of each
+    exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
 
 
 def capture(

@@ -11,6 +11,7 @@ from weft.capture.capture import Captured
 from weft.capture.values import Values
 from weft.ir import Function, Node
 from weft.types import TensorType
+from weft.types.expression import ITSELF
 from weft.types.size import Number, is_symbolic
 
 
@@ -99,4 +100,5 @@ def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
             dataclasses.replace(o, value=filled.value(o.value)) for o in captured.outputs
         ),
         drawn=filled.value(captured.drawn),
+        exact=tuple((i, leaves[i]) for i, axis in symbols.places if axis == ITSELF),
     )

@@ -18,6 +18,7 @@ from weft.capture.structure import Form
 from weft.capture.symbols import Place, Symbols, example
 from weft.ops.define import Value, placeholder
 from weft.types import Dim, Shape, TensorType
+from weft.types.expression import ITSELF
 from weft.types.tensor_type import shown
 
 Key = tuple[Any, ...]
@@ -120,10 +121,11 @@ class Marks:
     numbers: bool = True
     dims: dict[Place, Dim] = field(default_factory=dict)  # said by the user
     outside: frozenset[Any] = frozenset()  # places outside that hold numbers that change
+    ints: frozenset[int] = frozenset()  # leaves that shapes are made of
 
     def opens(self, leaves: Sequence[Any]) -> bool:
         """Whether anything of a call is a symbol."""
-        return bool(self.sizes or self.outside) or (
+        return bool(self.sizes or self.outside or self.ints) or (
             self.numbers and any(type(x) in (float, int) for x in leaves)
         )
 
@@ -136,6 +138,7 @@ class Policy:
         self.shapes: dict[Key, list[tuple[Shape, ...]]] = {}
         self.closed: set[Key] = set()  # kinds of calls whose code can't take symbols
         self.outside: frozenset[Any] = frozenset()  # places outside whose numbers have changed
+        self.pinned: dict[Key, dict[int, int]] = {}  # ints that programs were made for, by leaf
 
     def marks(self, of: Key, leaves: Sequence[Any]) -> Marks:
         """For a call of this kind that is about to be captured; remembers it."""
@@ -144,9 +147,12 @@ class Policy:
             return Marks(numbers=False)
         if self.dynamic is False:
             return Marks(outside=self.outside)
+        pinned = self.pinned.get(of, {})
+        ints = frozenset(i for i, n in pinned.items() if leaves[i] != n and min(leaves[i], n) >= 0)
         places = [(i, a) for i, shape in enumerate(shapes) for a in range(len(shape))]
         if self.dynamic:
-            return Marks({p: n for n, p in enumerate(places)}, outside=self.outside)
+            every = {p: n for n, p in enumerate(places)}
+            return Marks(every, outside=self.outside, ints=ints)
         seen = self.shapes.setdefault(of, [])
         if shapes not in seen:
             seen.append(shapes)
@@ -155,7 +161,11 @@ class Policy:
         numbers: dict[Any, int] = {}
         open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
         sizes = {p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()}
-        return Marks(sizes, outside=self.outside)
+        return Marks(sizes, outside=self.outside, ints=ints)
+
+    def captured(self, of: Key, leaves: Sequence[Any], symbols: Symbols) -> None:
+        """Told of a capture: which ints among the arguments it is made for."""
+        self.pinned.setdefault(of, {}).update({i: leaves[i] for i in symbols.pinned})
 
 
 #: shapes of one kind of call that are looked back on
@@ -183,7 +193,7 @@ def specified(leaves: Sequence[Any]) -> tuple[list[Any], Marks]:
 def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:
     """Symbols for a call, and what stands for its leaves: types of tensors, numbers."""
     symbols = Symbols()
-    sizes: dict[int, Any] = {}
+    sizes: dict[Any, Any] = {}
     out: list[Any] = []
     for i, x in enumerate(leaves):
         if isinstance(x, Value):
@@ -198,6 +208,10 @@ def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:
                     sizes[shared] = symbols.size(name, (i, a), n, dim)
                 own[a] = sizes[shared]
             out.append(symbols.type(i, x.type, own))
+        elif i in marks.ints:
+            name = f"n{len(sizes)}"
+            sizes[i, ITSELF] = symbols.places[i, ITSELF] = symbols.size(name, (i, ITSELF), x)
+            out.append(sizes[i, ITSELF])
         elif type(x) is float or type(x) is int:
             number = symbols.argument(i, x)
             if not marks.numbers:

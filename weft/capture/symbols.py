@@ -28,7 +28,7 @@ from weft.capture.values import Names, Values
 from weft.errors import CaptureError, ShapeError
 from weft.ir import user_location
 from weft.types import Dim, TensorType, expression
-from weft.types.expression import Symbol, Table, Terms
+from weft.types.expression import ITSELF, Symbol, Table, Terms
 from weft.types.size import FloatNumber, IntNumber, Number, Size, is_symbolic
 
 Place = tuple[int, int]  # a leaf of the arguments, and an axis of it
@@ -46,6 +46,7 @@ class Symbols:
         self.places: dict[Place, Any] = {}  # what the axes of arguments were taken for
         self.most: dict[Place, float] = {}  # of the axes that symbols stand for
         self.dims: dict[str, tuple[Dim, Size]] = {}  # that the user named
+        self.pinned: set[int] = set()  # leaves that are ints whose value was needed
         self.places_outside: dict[Any, Any] = {}
         self._facts: dict[Any, bool] = {}
         self._known: dict[Any, int] = {}
@@ -61,7 +62,7 @@ class Symbols:
         self.most[place] = most
         i = self.table.number(Symbol(name, *place), (least, most))
         symbol: Terms = (((i,), 1),)
-        if least > 0:
+        if least > 0 or place[1] == ITSELF:
             d = expression.combined(symbol, expression.constant(least), -1)
             self._bound(f"{name} >= {least}", d)
         if bounds is not None and bounds.max is not None:
@@ -171,12 +172,22 @@ class Symbols:
                 self._guard("==", d, True, why)
             return
         self._must_be_open()
+        self._pin(x.step)
         key = ("is", x.step)
         if key not in self._facts:
             self._facts[key] = True
             asked = Step(identical(x.hint), (Ref(x.step),), True, self.steps[x.step].sized)
             text = f"{self.text(Ref(x.step))} == {x.hint!r}"
             self.guards.append(Guard(text, why, user_location(), asked=asked))
+
+    def _pin(self, step: int) -> None:
+        """Note the arguments that a number comes of."""
+        f, xs, hint, _ = self.steps[step]
+        if isinstance(f, Argument) and type(hint) is int:
+            self.pinned.add(f.leaf)
+        for x in xs:
+            if isinstance(x, Ref):
+                self._pin(x.step)
 
     def compute(self, f: Callable[..., Any], xs: tuple[Any, ...]) -> Any:
         hint = f(*(_value(x) for x in xs))  # raises what Python raises
@@ -282,7 +293,7 @@ class Symbols:
     def described(self) -> list[str]:
         """What is left open, and what the program is right for."""
         sizes = [a for a in self.table.atoms if isinstance(a, Symbol)]
-        lines = [f"  size      {s.name}: axis {s.axis} of argument {s.leaf}" for s in sizes]
+        lines = [f"  size      {s.name}: {_place(s.leaf, s.axis)}" for s in sizes]
         lines += [f"  number    argument {leaf}" for leaf in self.numbers]
         outside = [s.f for s in self.steps if isinstance(s.f, Outside)]
         lines += [f"  number    {f.__name__}, read at every call" for f in outside]
@@ -319,13 +330,17 @@ class Symbols:
     def _misplaced(self, leaves: Sequence[Any]) -> str | None:
         values = self.values(leaves)
         for (leaf, axis), n in self.places.items():
-            now = leaves[leaf].type.shape[axis]
+            now = Symbol("", leaf, axis).of(leaves)
             what = n.text if type(n) is Size else str(n)
             if now != values.of(n):
-                return f"axis {axis} of argument {leaf} == {what}"
+                return f"{_place(leaf, axis)} == {what}"
             if now > self.most.get((leaf, axis), now):
                 return f"{what} <= {self.most[leaf, axis]}"
         return None
+
+
+def _place(leaf: int, axis: int) -> str:
+    return f"argument {leaf}" if axis == ITSELF else f"axis {axis} of argument {leaf}"
 
 
 def example(dim: Dim, number: int) -> int:

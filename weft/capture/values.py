@@ -20,7 +20,7 @@ class Values:
         self._known: dict[int, Any] = {}
 
     def read(self, s: Symbol) -> Any:
-        return self.leaves[s.leaf].type.shape[s.axis]
+        return s.of(self.leaves)
 
     def of(self, x: Any) -> Any:
         """The plain number; anything that is no symbol as it is."""

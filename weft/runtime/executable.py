@@ -59,7 +59,7 @@ class Executable:
             and self.arguments == tuple(range(len(self.arguments)))
         )
 
-        self.spent = captured.spent
+        self.spent, self.exact = captured.spent, captured.exact
         self.fixed = tuple([o.value for o in outs])
         self.pick = self._picker() if self.direct and self.flat is tuple else None
 
@@ -83,6 +83,9 @@ class Executable:
         """Whether gradients are where they were when the call was captured."""
         if self.holds is not None and not self.holds(leaves):
             return False
+        for i, n in self.exact:
+            if leaves[i] != n:
+                return False
         return self._unchanged() and fits(self.captured, leaves)
 
     def guarded(self) -> bool:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Monomial = tuple[int, ...]  # numbers of atoms, in order, each as often as its power
 Terms = tuple[tuple[Monomial, int], ...]  # sorted; no coefficient is 0
 Bounds = tuple[float, float]  # least and most, infinite where not known
+
+
+#: in the place of an axis: the argument itself, an int
+ITSELF = -1
 
 
 class Symbol(NamedTuple):
@@ -26,7 +30,12 @@ class Symbol(NamedTuple):
     @property
     def read(self) -> str:
         """Python that gives it, of the arguments `v`."""
-        return f"v[{self.leaf}].type.shape[{self.axis}]"
+        return f"v[{self.leaf}]" + f".type.shape[{self.axis}]" * (self.axis != ITSELF)
+
+    def of(self, leaves: Sequence[Any]) -> Any:
+        """Its value in a call with these arguments."""
+        x = leaves[self.leaf]
+        return x if self.axis == ITSELF else x.type.shape[self.axis]
 
 
 class Divided(NamedTuple):
