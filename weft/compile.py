@@ -12,6 +12,7 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.autodiff.mode import recording
@@ -27,6 +28,7 @@ from weft.errors import CaptureError, CaptureWarning, DTypeError
 from weft.ir import Function, Node, rewrite
 from weft.ops.define import Value, capturing, installed, placeholder
 from weft.passes.fold import fold
+from weft.passes.hasten import hasten
 from weft.passes.hoist import hoist
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
@@ -49,17 +51,19 @@ INSTANCES = 256
 PASSES: tuple[Callable[[Function], Function], ...] = (inline, fold, sink, simplify, turn, hoist)
 
 
-def optimise(f: Function) -> Function:
-    """The function after all passes, what its branches and loops do included."""
-    f = rewrite(f, _inner)
-    for apply in PASSES:
+def optimise(f: Function, fast: bool = False) -> Function:
+    """The function after all passes, what its branches and loops do included; `fast`, also those
+    that keep the value and not every bit.
+    """
+
+    def inner(n: Node, inputs: tuple[Node, ...]) -> Node | None:
+        regions = tuple([optimise(r, fast) for r in n.regions])
+        return Node(n.op, inputs, n.attrs, n.type, n.loc, regions) if regions else None
+
+    f = rewrite(f, inner)
+    for apply in (*PASSES, hasten) if fast else PASSES:
         f = apply(f)
     return f
-
-
-def _inner(n: Node, inputs: tuple[Node, ...]) -> Node | None:
-    regions = tuple([optimise(r) for r in n.regions])
-    return Node(n.op, inputs, n.attrs, n.type, n.loc, regions) if regions else None
 
 
 def build_captured(captured: Captured) -> Executable:
@@ -67,7 +71,8 @@ def build_captured(captured: Captured) -> Executable:
     f = captured.function
     slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
     later = (*captured.seeds, *(s for _, s in captured.sums))
-    whole = optimise(Function(f.name, (*f.params, *later), (*f.results, *slopes)))
+    joint = Function(f.name, (*f.params, *later), (*f.results, *slopes))
+    whole = optimise(joint, captured.fast)
     if not slopes:
         return Executable(captured, Native(whole, machine), None, whole)
     forward, gradient, kept = split(whole, len(f.params), len(f.results))
@@ -79,11 +84,16 @@ class Compiled:
     """A function that runs as native programs, one for each kind of call."""
 
     def __init__(
-        self, f: Callable[..., Any], fallback: bool, name: str, dynamic: bool | None = None
+        self,
+        f: Callable[..., Any],
+        fallback: bool,
+        name: str,
+        dynamic: bool | None = None,
+        fast_math: bool = False,
     ) -> None:
         self.function, self.fallback, self.name = f, fallback, name
         self.programs: dict[Any, list[Executable]] = {}
-        self.policy = Policy(dynamic)
+        self.policy, self.fast_math = Policy(dynamic), fast_math
         self.symbolic: dict[Any, list[Instances]] = {}  # programs of open sizes, by kind of call
         self.quick: dict[Any, Executable] = {}  # by the layouts of arguments that are tensors
         self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
@@ -155,7 +165,13 @@ class Compiled:
             setattr(self.function, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Compiled, (self.function, self.fallback, self.name, self.policy.dynamic)
+        return Compiled, (
+            self.function,
+            self.fallback,
+            self.name,
+            self.policy.dynamic,
+            self.fast_math,
+        )
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -179,6 +195,8 @@ class Compiled:
                         hint="pass values that change as tensors",
                     )
                 captured = self._captured(of, leaves, form)
+                if self.fast_math:
+                    captured = replace(captured, fast=True)
                 sized = captured.symbols is not None and captured.symbols.has_sizes
                 if sized:
                     captured, symbolic = instantiate(captured, leaves), captured
@@ -357,7 +375,8 @@ def compile(
     fallback: bool = True,
     fast_math: bool = False,
 ) -> Any:
-    """A function, or a module, that runs as one native program with the same bits.
+    """A function, or a module, that runs as one native program with the same bits; with
+    `fast_math`, with fewer operations and perhaps other last bits.
 
     >>> import weft as wf
     >>> @wf.compile
@@ -370,7 +389,7 @@ def compile(
         return functools.partial(compile, dynamic=dynamic, fallback=fallback, fast_math=fast_math)
     _expect_callable("compile", fn_or_module)
     name = getattr(fn_or_module, "__name__", type(fn_or_module).__name__)
-    return Compiled(fn_or_module, fallback, name, dynamic)
+    return Compiled(fn_or_module, fallback, name, dynamic, fast_math)
 
 
 def _expect_callable(place: str, f: Any) -> None:

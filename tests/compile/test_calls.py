@@ -383,3 +383,19 @@ def test_random_numbers_go_on_where_they_were():
     c = wf.compile(g)
     with pytest.warns(CaptureWarning, match="manual_seed"):
         same([c(), wf.rand(2), c()], [g(), wf.rand(2), g()])
+
+
+def test_fast_math_is_asked_for():
+    def f(x, w):
+        return ((x * w + 0.3) / x.sum(axis=1, keepdims=True) / 3.0).sum()
+
+    x, w = random(33, 17), random(17, grad=True)
+    plain, fast = wf.compile(f, fallback=False), wf.compile(f, fallback=False, fast_math=True)
+    same(plain(x, w), f(x, w))
+    assert abs(fast(x, w).item() - f(x, w).item()) < 1e-4
+    ops = [op for kernel in fast.explain(x, w).kernels for op in kernel]
+    assert "fma" in ops and "fast math" in str(fast.explain(x, w))
+    assert "fma" not in str(plain.explain(x, w))
+    (g,) = wf.grad(lambda w: fast(x, w), (0,))(w)
+    (known,) = wf.grad(lambda w: f(x, w), (0,))(w)
+    assert abs(g - known).max().item() < 1e-4

@@ -13,6 +13,7 @@ from weft.ir import Function, to_text
 from weft.ops.language import parse, verify
 from weft.passes.absent import without
 from weft.passes.fold import fold
+from weft.passes.hasten import hasten
 from weft.passes.hoist import hoist
 from weft.passes.inline import inline
 from weft.passes.simplify import simplify
@@ -294,6 +295,33 @@ def test_split(golden):
         assert [a.numpy().tobytes() for a in got] == [b.numpy().tobytes() for b in want], name
         said += [f"# {name}\n\n{to_text(whole)}\n{to_text(now)}\n{to_text(later)}"]
     golden(GOLDEN / "split.wir", "\n".join(said))
+
+
+HASTEN = """
+fn f(%x: f32[4, 8], %y: f32[4, 1], %h: f16[4]) -> (f32[4, 8], f32[4, 8], f32[4, 8], f16[4]) {
+  %p = multiply %x, 1.5
+  %a = add %p, %y
+  %b = divide %a, %y
+  %c = divide %b, 3.0
+  %q = multiply %x, %x
+  %d = add %q, %q
+  %e = multiply %h, 2.0
+  %g = add %e, 1.0
+  return %c, %q, %d, %g
+}"""
+
+
+def test_hasten(golden):
+    """Only where it is asked for: what is read twice, given back or of half precision stays."""
+    before = parse(HASTEN).entry
+    after = hasten(before)
+    verify(after)
+    xs = inputs(before)
+    for a, b in zip(evaluate(after, *xs), evaluate(before, *xs), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)
+    assert values(after, xs)[0] != values(before, xs)[0]
+    assert values(after, xs)[1:] == values(before, xs)[1:]
+    golden(GOLDEN / "hasten.wir", f"{to_text(before)}\n{to_text(after)}")
 
 
 ABSENT = """

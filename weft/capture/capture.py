@@ -74,6 +74,7 @@ class Captured:
     guards: Guards | None = None  # what converted code read from outside
     held: tuple[tuple[Value, Any, Any], ...] = ()  # tensors from outside: note and type of each
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
+    fast: bool = False  # whether last bits may differ
 
 
 def capture(

@@ -86,6 +86,8 @@ class Explanation:
         lines += [f"  capture   {i}: {said}" for i, said in enumerate(self.reasons, 1)]
         if c.symbols is not None:
             lines += c.symbols.described()
+        if c.fast:
+            lines.append("  fast math  a*b + c rounded once, divisions as products")
         if c.inputs.random:
             lines.append(f"  random    {c.drawn:,} numbers a call")
         if c.writes:
