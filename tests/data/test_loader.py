@@ -322,7 +322,8 @@ def test_an_interrupted_program_ends_at_once(tmp_path):
     script.write_text(
         textwrap.dedent(
             """
-            import time
+            import signal, time
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal
             from weft.data import DataLoader
             class Slow:
                 def __len__(self):

@@ -109,6 +109,15 @@ def interrupting(at):
     return loss
 
 
+@pytest.fixture
+def ctrl_c():
+    """What Ctrl-C does in a terminal; for programs in the background it does nothing."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("at", [1, 5, 7, 12])
 def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(tmp_path, at):
     whole, history = run(compile=False)
