@@ -317,3 +317,25 @@ def test_a_loss_that_was_pulled_back_inside_keeps_a_used_history():
         for pull in (loss.backward, (loss * 2).backward):
             with pytest.raises(GradError, match="already used"):
                 pull()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_inside_a_step_are_captured_once(order):
+    """What a transform differentiates by is its own: no gradient of it is left in the world."""
+    wf.manual_seed(0)
+    net = wf.nn.Sequential(wf.nn.Linear(1, 4), wf.nn.Tanh(), wf.nn.Linear(4, 1))
+    slope = lambda t: net(t).sum()
+    for _ in range(order):
+        slope = (lambda f: lambda t: wf.grad(lambda s: f(s).sum())(t))(slope)
+
+    def step(t):
+        net.zero_grad()
+        loss = (slope(t) ** 2).mean() + slope(wf.zeros((1, 1))).sum()
+        loss.backward()
+        return loss, net[0].weight.grad
+
+    run = wf.compile(step, fallback=False)
+    for seed in range(4):
+        t = wf.tensor(np.random.default_rng(seed).random((5, 1)).astype(np.float32))
+        assert [x.tolist() for x in run(t)] == [x.tolist() for x in step(t)]
+    assert run.captures == 1

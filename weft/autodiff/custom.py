@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.autodiff.backward import constant
 from weft.autodiff.mode import enable_grad, no_grad, recording
-from weft.autodiff.tape import Leaf, Note, Pick, next_serial, note, pull
+from weft.autodiff.tape import Leaf, Note, Pick, inner_leaf, next_serial, note, pull
 from weft.errors import DTypeError, GradError
 from weft.ops.define import Call, Op, Value, capturing, data_of, installed, types_of
 from weft.ops.makers import later
@@ -265,7 +265,7 @@ def _alias(x: Value) -> Value:
     if x.note is not None:
         return alias(x)  # type: ignore[no-any-return]
     out = installed.tensor(data_of(x))
-    out.note = Leaf()
+    out.note = inner_leaf()
     return out
 
 

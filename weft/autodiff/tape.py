@@ -48,6 +48,14 @@ def new_leaf(x: Value) -> Leaf:
     return out
 
 
+def inner_leaf() -> Leaf:
+    """A leaf that is nobody's but the transform's that made it: its gradient is no state."""
+    out = Leaf()
+    if capturing.now is not None:
+        capturing.now.own_leaf(out)
+    return out
+
+
 class Note:
     """How a value came about. `saved` is None once the note has been used up."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.autodiff.backward import constant, start
 from weft.autodiff.mode import enable_grad, recording
-from weft.autodiff.tape import Leaf, Note, Pick, pull
+from weft.autodiff.tape import Leaf, Note, Pick, inner_leaf, pull
 from weft.errors import DTypeError, GradError, ShapeError
 from weft.ops.define import Value, data_of, installed
 from weft.ops.joining import concat
@@ -34,7 +34,7 @@ def _tracked(x: Any, place: str) -> Value:
         )
     if x.note is None or not recording.get():
         out = installed.tensor(data_of(x))
-        out.note = Leaf()
+        out.note = inner_leaf()
         return out
     out = alias(x)
     if out.note is x.note or out.note is None:
