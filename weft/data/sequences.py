@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from weft.buffer.buffer import Buffer
 from weft.data.sampler import Sampler
 from weft.errors import DTypeError, ShapeError
+from weft.ops.define import real
 from weft.tensor.arguments import flag, integer, sizes
 from weft.tensor.creation import full
 from weft.tensor.data import asarray, tensor
@@ -53,7 +55,7 @@ def pad_sequence(
         raise ShapeError("pad_sequence", expected=expected, got=got)
     lengths = [a.shape[0] for a in arrays]
     size = _length(max(lengths), to)
-    if any(isinstance(a, Tensor) and a.requires_grad for a in arrays):
+    if any(isinstance(a, Tensor) and _is_traced(a) for a in arrays):
         out = _stacked(arrays, size, padding_value, batch_first)
     else:
         out = _filled(arrays, given, size, padding_value, batch_first)
@@ -61,6 +63,11 @@ def pad_sequence(
         return out
     mask = np.arange(size) < np.asarray(lengths)[:, None]
     return out, tensor(mask if batch_first else mask.T)
+
+
+def _is_traced(x: Tensor) -> bool:
+    """Whether what is done with a tensor is recorded: for a gradient, or in a program."""
+    return x.requires_grad or not isinstance(real(x), Buffer)
 
 
 def _length(longest: int, to: Any) -> int:
