@@ -218,6 +218,59 @@ def test_being_killed_leaves_a_whole_file(tmp_path):
         assert (state["n"].numpy() == state["count"]).all()
 
 
+AT_EVERY_LINE = """
+import os, signal, sys
+import weft as wf
+from weft.deploy import safetensors
+
+path, old, new = sys.argv[1], {"n": wf.full((1000,), 1.0)}, {"n": wf.full((2000,), 2.0)}
+
+def killed_at(line):
+    "Save in a process of its own that is killed before it runs its line of that number."
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    seen = 0
+    def count(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename != safetensors.__file__:
+            return None
+        seen += event == "line"
+        if seen == line:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count
+    sys.settrace(count)
+    wf.save(new, path)
+    os._exit(0)
+
+line = found = 0
+wf.save(old, path)
+while True:
+    line += 1
+    ended = killed_at(line)
+    state = wf.load(path)["n"]
+    assert state.tolist() in ([1.0] * 1000, [2.0] * 2000), line
+    found = max(found, int(state[0].item()))
+    if ended == 0:
+        break
+    assert ended == -signal.SIGKILL, ended
+    if found == 1:
+        continue
+    wf.save(old, path)
+    found = 1
+print(line, state[0].item())
+assert line > 30 and state[0].item() == 2.0
+"""
+
+
+def test_being_killed_at_any_line_leaves_the_old_file_or_the_new(tmp_path):
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    env = {**os.environ, "PYTHONPATH": root}
+    command = [sys.executable, "-W", "ignore", "-c", AT_EVERY_LINE, str(tmp_path / "state")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_save_that_fails_leaves_the_old_file(path):
     old = written(path)
 

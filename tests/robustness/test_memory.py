@@ -185,3 +185,26 @@ assert grown < 16 << 20, grown
 
 def test_changing_shapes_do_not_fill_the_memory():
     print("\n" + run(SHAPES))
+
+
+TRAINING = """
+import gc, sys
+from tests.robustness.lab import resident
+from tests.robustness.training import trainer
+
+train = trainer(sys.argv[1] == "compiled")
+train(1000)
+gc.collect()
+before = resident()
+train(10_000)
+gc.collect()
+grown = resident() - before
+print(f"10,000 steps, {sys.argv[1]}: memory grew by {grown / 1024:,.0f} KiB")
+assert grown <= 1 << 20, grown
+"""
+
+
+def test_training_leaks_nothing():
+    """Ten thousand steps of a model with all that changes state, in both modes."""
+    for mode in ("compiled", "eager"):
+        print("\n" + run(TRAINING, mode, timeout=600))
