@@ -1,6 +1,7 @@
 """Training steps of the examples, compiled by Weft, beside PyTorch (eager and compiled).
 
-    python -m benchmarks.examples [digits images chargpt sentiment dates listings]
+    python -m benchmarks.examples [digits images chargpt sentiment dates listings vae oscillator
+                                   cartpole trees]
                                   [--peers weft,torch.eager] [--quick] [--json FILE]
 
 The same models, first weights and batches; the losses of the first six steps have to agree. All

@@ -118,6 +118,101 @@ class Appraiser(nn.Module):
         return self.decide(torch.cat(parts, dim=1)).squeeze(-1)
 
 
+class VAE(nn.Module):
+    def __init__(self, side: int, width: int = 64, latent: int = 2) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(side * side, width), nn.Tanh())
+        self.mean, self.log_variance = nn.Linear(width, latent), nn.Linear(width, latent)
+        self.decoder = nn.Sequential(
+            nn.Linear(latent, width), nn.Tanh(), nn.Linear(width, side * side)
+        )
+
+    def forward(self, x: Tensor, noise: Tensor) -> Tensor:
+        h = self.encoder(x)
+        mean, log_variance = self.mean(h), self.log_variance(h)
+        logits = self.decoder(mean + (0.5 * log_variance).exp() * noise)
+        paint = F.binary_cross_entropy_with_logits(logits, x, reduction="sum")
+        say = -0.5 * (1 + log_variance - mean * mean - log_variance.exp()).sum()
+        return (paint + say) / x.shape[0]
+
+
+class Player(nn.Module):
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, width), nn.Tanh())
+        self.push, self.worth = nn.Linear(width, 1), nn.Linear(width, 1)
+
+    def forward(self, states: Tensor, pushes: Tensor, worth: Tensor, alive: Tensor) -> Tensor:
+        h = self.body(states)
+        odds, guess = self.push(h).squeeze(-1), self.worth(h).squeeze(-1)
+        each = F.binary_cross_entropy_with_logits(odds, pushes, reduction="none")
+        better = (worth - guess).detach()
+        better = better / ((alive * better**2).sum() / alive.sum() + 1e-3).sqrt()
+        policy = (alive * better * each).sum() / alive.sum()
+        return policy + 0.5 * (alive * (worth - guess) ** 2).sum() / alive.sum()
+
+
+class TreeNet(nn.Module):
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.letters = nn.Embedding(2, width)
+        self.operations = nn.ModuleDict(
+            {"not": nn.Linear(width, width)}
+            | {name: nn.Linear(2 * width, width) for name in ("and", "or")}
+        )
+        self.head = nn.Linear(width, 1)
+
+    def vector(self, tree: Any) -> Tensor:
+        if isinstance(tree, Tensor):
+            return self.letters(tree)
+        operation, *operands = tree
+        parts = torch.cat([self.vector(t) for t in operands], dim=1)
+        return torch.tanh(self.operations[operation](parts))
+
+    def forward(self, tree: Any) -> Tensor:
+        return self.head(self.vector(tree)).reshape(())
+
+
+def _oscillator(module: Any) -> tuple[nn.Module, Any]:
+    model = nn.Sequential(
+        nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
+    )
+
+    first = torch.func.grad(lambda t: model(t).sum())
+    second = torch.func.grad(lambda t: first(t).sum())
+
+    def residual(t: Tensor) -> Tensor:
+        law = second(t) + 2 * module.DAMPING * first(t) + module.FREQUENCY**2 * model(t)
+        zero = torch.zeros(1, 1)
+        start = (model(zero) - 1.0) ** 2 + first(zero) ** 2
+        return (law**2).mean() + 20.0 * start.sum()
+
+    return model, residual
+
+
+def _trees(module: Any) -> tuple[nn.Module, Any]:
+    model = TreeNet()
+
+    def planted(tree: Any) -> Any:
+        return torch.tensor([tree]) if isinstance(tree, int) else (tree[0], *map(planted, tree[1:]))
+
+    tree = planted(of_examples.TREE)
+    return model, lambda answer: F.binary_cross_entropy_with_logits(model(tree), answer)
+
+
+def _whole(model: nn.Module) -> tuple[nn.Module, Any]:
+    """A model that gives its loss."""
+    return model, model
+
+
+OTHERS: dict[str, Callable[[Any], tuple[nn.Module, Any]]] = {
+    "vae": lambda module: _whole(VAE(module.SIDE)),
+    "oscillator": _oscillator,
+    "cartpole": lambda module: _whole(Player()),
+    "trees": _trees,
+}
+
+
 def build(name: str) -> tuple[nn.Module, Any]:
     """The example's model, and its loss on a batch."""
     module = of_examples.example(name)
@@ -141,6 +236,8 @@ def build(name: str) -> tuple[nn.Module, Any]:
     elif name == "dates":
         model = Translator(len(module.CHARACTERS))
         return model, lambda x, y: _tokens(model(x, y), y)
+    elif name in OTHERS:
+        return OTHERS[name](module)
     else:
         model = Appraiser(len(module.WORDS))
         return model, lambda image, text, table, price: F.huber_loss(

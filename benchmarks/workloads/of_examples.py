@@ -14,7 +14,12 @@ import numpy as np
 from benchmarks.workloads.numbers import Array, Arrays
 
 FOLDER = Path(__file__).parents[2] / "examples"
-NAMES = ("digits", "images", "chargpt", "sentiment", "dates", "listings")
+NAMES = (
+    "digits", "images", "chargpt", "sentiment", "dates", "listings", "vae", "oscillator",
+    "cartpole", "trees",
+)  # fmt: skip
+#: the formula of `trees`, as operations and letters
+TREE = ("or", ("and", ("not", 1), ("or", 0, 1)), ("and", ("or", 1, 0), ("not", ("and", 1, 1))))
 GPT_BATCH, GPT_LENGTH = 16, 96
 
 
@@ -45,7 +50,19 @@ def batch(name: str) -> list[Array]:
         return _sentences([module.sentence(rng) for _ in range(40)])
     if name == "dates":
         return list(module.dates(64, rng))
-    return list(module.listings(48, rng).values())
+    if name == "listings":
+        return list(module.listings(48, rng).values())
+    if name == "vae":  # with the noise that the example draws
+        pictures = module.rings(64, rng)
+        pictures[pictures < 1e-30] = 0.0  # denormal numbers make PyTorch a thousand times slower
+        return [pictures, rng.normal(size=(64, 2)).astype(np.float32)]
+    if name == "oscillator":
+        return [(module.END * rng.random((64, 1))).astype(np.float32)]
+    if name == "cartpole":
+        push = lambda seen: module.wf.tensor(rng.integers(0, 2, len(seen)).astype(np.float32))
+        states, pushes, rewards = module.play(push, rng, 16, 200)
+        return [states, pushes, module.returns(rewards), rewards]
+    return [np.float32(1.0)]  # the formula of `trees` is true
 
 
 def _sentences(data: list[Any]) -> list[Array]:
