@@ -75,6 +75,18 @@ class _Numbered(Module):
             self.append(module)
         return self
 
+    def pop(self, index: int = -1) -> Any:
+        """Take a module out."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def __add__(self, others: Iterable[Module]) -> Self:
+        return type(self)._made([*self, *others])
+
+    def __iadd__(self, others: Iterable[Module]) -> Self:
+        return self.extend(others)
+
 
 class Sequential(_Numbered):
     """Modules called one after the other, each on what the one before gave.
@@ -147,6 +159,17 @@ class ModuleDict(Module):
 
     def __delitem__(self, name: str) -> None:
         delattr(self, name)
+
+    def pop(self, name: str) -> Any:
+        """Take a module out."""
+        module = self[name]
+        del self[name]
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for name in tuple(self._modules):
+            del self[name]
 
     def __len__(self) -> int:
         return len(self._modules)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from weft.autodiff.mode import no_grad
 from weft.errors import DTypeError, ShapeError, StateError, WeftError
+from weft.nn.hooks import Handle, Hook, Hooks, called, register
 from weft.nn.parameter import Parameter
 from weft.nn.state import Loaded, fitting
 from weft.ops.define import capturing, inside, installed
@@ -17,25 +18,6 @@ from weft.tensor.dtypes import astype
 from weft.tensor.tensor import Tensor
 from weft.types import DType, as_dtype
 from weft.types.dtype import bfloat16, float16, float32, float64
-
-Hook = Callable[..., Any]
-
-
-class Handle:
-    """What registering a hook gives: `remove()` takes the hook away again."""
-
-    def __init__(self, hooks: dict[int, Hook], key: int) -> None:
-        self._hooks, self._key = hooks, key
-
-    def remove(self) -> None:
-        """Take the hook away; a second time does nothing."""
-        self._hooks.pop(self._key, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
 
 
 class Module:
@@ -64,15 +46,16 @@ class Module:
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
     _unsaved: set[str]
-    _before: dict[int, Hook]
-    _after: dict[int, Hook]
+    _before: Hooks
+    _after: Hooks
+    _back: Hooks
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # here and not in __init__, so that a class that forgets to call that works all the same
         self = super().__new__(cls)
         self.__dict__.update(
             training=True, _parameters={}, _buffers={}, _modules={}, _unsaved=set(), _before={},
-            _after={},
+            _after={}, _back={},
         )  # fmt: skip
         return self
 
@@ -86,47 +69,43 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} does not define forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._before or self._after:
-            return self._hooked(args, kwargs)
-        if capturing.now is not None:
-            with inside():
-                return self.forward(*args, **kwargs)
-        static = installed.static and installed.static(self)
-        if static:
-            return static(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+        if capturing.now is None:
+            static = installed.static and installed.static(self)
+            if static:
+                return static(*args, **kwargs)
+        if self._before or self._after or self._back:
+            return called(self, args, kwargs)
+        if capturing.now is None:
+            return self.forward(*args, **kwargs)
+        with inside():
+            return self.forward(*args, **kwargs)
 
-    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook in tuple(self._before.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
-        for hook in tuple(self._after.values()):
-            changed = hook(self, args, out)
-            out = out if changed is None else changed
-        return out
-
-    def register_forward_pre_hook(self, hook: Hook) -> Handle:
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
         """Call `hook(module, args)` before `forward`; what it returns, unless None, are the
-        arguments instead.
+        arguments instead. With `with_kwargs` it is `hook(module, args, kwargs)`, for both.
         """
-        return self._register(self._before, hook)
+        return register(self._hook_place, self._before, hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook: Hook) -> Handle:
+    def register_forward_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
         """Call `hook(module, args, output)` after `forward`; what it returns, unless None, is the
-        output instead.
+        output instead. With `with_kwargs` it is `hook(module, args, kwargs, output)`.
         """
-        return self._register(self._after, hook)
+        return register(self._hook_place, self._after, hook, prepend, with_kwargs)
 
-    def _register(self, hooks: dict[int, Hook], hook: Hook) -> Handle:
-        if not callable(hook):
-            raise DTypeError(
-                f"hook of {type(self).__name__}", expected="a function", got=repr(hook)
-            )
-        key = max(hooks, default=-1) + 1
-        hooks[key] = hook
-        return Handle(hooks, key)
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> Handle:
+        """Call `hook(module, grad_input, grad_output)` when gradients have come back through the
+        module: tuples of those of its positional arguments and results. What it returns, unless
+        None, are the gradients of the arguments instead.
+        """
+        return register(self._hook_place, self._back, hook, prepend)
+
+    @property
+    def _hook_place(self) -> str:
+        return f"hook of {type(self).__name__}"
 
     # registering
 
@@ -276,16 +255,36 @@ class Module:
             module = found
         return module
 
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter of a dotted name."""
+        found: Parameter = self._found(target, "_parameters", "get_parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of a dotted name."""
+        found: Tensor = self._found(target, "_buffers", "get_buffer")
+        return found
+
+    def _found(self, target: str, registry: str, place: str) -> Any:
+        path, _, name = target.rpartition(".")
+        there = getattr(self.get_submodule(path), registry)
+        if there.get(name) is None:
+            expected = f"one of {', '.join(k for k, v in there.items() if v is not None) or 'none'}"
+            raise StateError(f"{place}({target!r})", expected=expected, got=repr(name))
+        return there[name]
+
     # state
 
-    def state_dict(self, *, prefix: str = "") -> dict[str, Tensor]:
-        """The values of all parameters and saved buffers, by dotted name, as they are now.
+    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+        """The values of all parameters and saved buffers, by dotted name, as they are now; with
+        `keep_vars` the parameters and buffers themselves.
 
         >>> import weft as wf
         >>> list(wf.nn.BatchNorm1d(3).state_dict())
         ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
         """
-        return {name: cell.detach() for name, cell in self._cells(prefix)}
+        kept = flag(keep_vars, "state_dict keep_vars")
+        return {name: cell if kept else cell.detach() for name, cell in self._cells(prefix)}
 
     def _cells(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
         """What the state consists of; shared tensors come under each of their names."""
@@ -344,9 +343,9 @@ class Module:
         fn(self)
         return self
 
-    def to(self, target: Any = None, *, device: Any = None, dtype: Any = None) -> Self:
-        """Floating parameters and buffers as another dtype, or on a device ("cpu")."""
-        if target is not None:
+    def to(self, *targets: Any, device: Any = None, dtype: Any = None) -> Self:
+        """Floating parameters and buffers as another dtype, on a device ("cpu"), or both."""
+        for target in targets:
             try:
                 dtype = as_dtype(target)
             except WeftError:
