@@ -70,10 +70,10 @@ def test_depth_does_not_matter_and_size_costs_little():
     n = x
     for i in range(20_000):
         n = op("add", n, x) if i % 2 else op("exp", n)
-    start = time.perf_counter()
+    start = time.process_time()
     f = Function("f", (x,), (n,))
     g = rewrite(f, lambda n, inputs: op("tanh", *inputs) if n.op.name == "exp" else None)
     assert len(g.order) == 20_000 and len(uses(g)) == 20_001
     assert f != g and f == Function("f", (x,), (n,))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert rewriting is rewrite
