@@ -120,10 +120,13 @@ for name, f in {
     "sort": lambda: wf.sort(b[: 1 << 20]), "cumulative_sum": lambda: wf.cumulative_sum(b),
 }.items():
     timed(f), elsewhere(f)
-    watched, free = map(min, zip(*((timed(f), elsewhere(f)) for _ in range(25))))
-    said.append((watched / free - 1, name))
-print("looking for signals costs: " + ", ".join(f"{name} {cost:+.1%}" for cost, name in said))
-assert sorted(said)[len(said) // 2][0] <= 0.01 and max(said)[0] <= 0.1, said
+    times = zip(*((timed(f), elsewhere(f), elsewhere(f)) for _ in range(25)))
+    watched, free, again = map(min, times)
+    said.append((watched / min(free, again) - 1, abs(again / free - 1), name))
+print("looking for signals costs (and the same twice differs by): "
+      + ", ".join(f"{name} {cost:+.1%} ({noise:.1%})" for cost, noise, name in said))
+assert sorted(said)[len(said) // 2][0] <= 0.05, said
+assert max(cost - 2 * noise for cost, noise, _ in said) <= 0.3, said
 """
 )
 

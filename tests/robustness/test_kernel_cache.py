@@ -13,7 +13,7 @@ import pytest
 from tests.robustness.lab import run
 
 pytestmark = pytest.mark.xdist_group("kernel cache")
-DAMAGE = int(os.environ.get("WEFT_CACHE_DAMAGE", "200"))  # 2,000 take a minute
+DAMAGE = int(os.environ.get("WEFT_CACHE_DAMAGE", "2000"))
 
 WORK = """
 import sys

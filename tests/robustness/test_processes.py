@@ -8,7 +8,7 @@ import pytest
 from tests.robustness.lab import run
 
 FORKS = int(os.environ.get("WEFT_FORKS", "100"))
-EXITS = int(os.environ.get("WEFT_EXITS", "48"))  # 200 take a minute
+EXITS = int(os.environ.get("WEFT_EXITS", "200"))
 
 FORKING = """
 import os, signal, sys, threading, time, warnings
