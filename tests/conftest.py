@@ -4,6 +4,7 @@ end.
 """
 
 import atexit
+import importlib
 import os
 import shutil
 import signal
@@ -36,6 +37,30 @@ def golden(request):
         assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
 
     return check
+
+
+#: directories of tests whose programs are printed and read again, before and after the passes
+READ_AGAIN = {"capture", "compile", "control", "debug", "modes", "optim", "passes"}
+
+
+@pytest.fixture(autouse=True)
+def programs_are_read_again(request, monkeypatch):
+    """Of every graph that these tests make: `parse(print(f)) == f`."""
+    if request.path.parent.name not in READ_AGAIN:
+        return
+    # imported here: the cache's place is to be known first
+    pipeline = importlib.import_module("weft.compile")
+    language = importlib.import_module("weft.ops.language")
+    optimise = pipeline.optimise
+
+    def checked(f, *args):
+        after = optimise(f, *args)
+        for g in (f, after):
+            if len(g.order) <= 300:  # reading is slow; the largest are read in tests/ir
+                assert language.parse(str(g)).entry == g, str(g)
+        return after
+
+    monkeypatch.setattr(pipeline, "optimise", checked)
 
 
 def pytest_terminal_summary(terminalreporter):
