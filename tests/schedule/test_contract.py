@@ -9,7 +9,7 @@ from weft.ops.contraction import Contraction, Window
 from weft.schedule.contract import plan_contract
 from weft.schedule.contract_blocks import TASK, Cut
 from weft.schedule.contract_labels import resolve
-from weft.schedule.contract_spec import HEADER
+from weft.schedule.contract_spec import HEADER, RUNS, SQUARE, WIDE
 from weft.types import TensorType
 from weft.types.dtype import bfloat16, float32
 
@@ -146,3 +146,31 @@ def test_planning_is_quick():
         plan_contract(a, b, conv(1, 1, 56), 8)
         best = min(best, time.process_time() - start)
     assert best < 0.005
+
+
+@pytest.mark.parametrize("tile", [*SQUARE.values(), *WIDE.values(), *RUNS.values()])
+def test_any_number_of_rows_is_made_of_tiles(tile):
+    for rows in range(100):
+        cut = list(tile.cut(rows))
+        assert [height for _, height in cut] == list(tile.heights)
+        assert sum(many * height for many, height in cut) == rows
+        assert all(many >= 0 for many, _ in cut)
+
+
+def test_sixteen_rows_are_two_tiles():
+    assert [many for many, _ in SQUARE[64].cut(16)] == [0, 2, 0, 0, 0]
+    assert [many for many, _ in SQUARE[64].cut(30)] == [1, 2, 0, 0, 0]
+    assert [many for many, _ in SQUARE[64].cut(32)] == [2, 0, 1, 0, 0]
+
+
+def test_weights_of_images_are_packed_in_long_runs_by_all_threads():
+    launch = plan_contract(dense(1, 128, 28, 28), dense(128, 128, 3, 3), conv(1, 1, 28), 2)
+    pack, kernel = launch.phases
+    assert kernel.spec.turned and kernel.spec.l == "table"
+    assert named(launch)["r_depth_run"] == 128 * 9  # not the 3 taps of a row
+    assert pack.tasks >= 8
+
+
+def test_short_rows_of_images_share_a_tile():
+    launch = plan_contract(dense(8, 64, 7, 7), dense(64, 64, 3, 3), conv(1, 1, 7), 1)
+    assert named(launch)["l_run"] == 14

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from weft.codegen.contract_index import YES, arg, call, equal, fits, function, invert, put, walk
 from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_load
-from weft.codegen.contract_tile import tile_function, tile_name
+from weft.codegen.contract_tile import tile_function, tile_height, tile_name
 from weft.codegen.registers import intrinsic, literal, memory
 from weft.codegen.text import Text, Value, i64
 from weft.codegen.verbs import cast
@@ -32,15 +32,11 @@ def _column_function(spec: ContractSpec) -> Text:
     l = {"l": "ptr", "l_row": "i64", "l_step": "i64", "r": "ptr", "r_step": "i64"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64", "narrow": "i64"}
     t = function("column", "void", rows="i64", steps="i64", **l, **ends)
-    heights, widths = spec.tile.heights, spec.tile.widths
     with walk(t, 0, arg("rows")) as i:
         left = t.sub(arg("rows"), i.now)
-        number, i.step = i64(len(spec.shapes) - 1), i64(heights[-1])
-        for n in reversed(range(len(heights) - 1)):
-            enough = fits(t, i64(heights[n]), left)
-            which = t.add(i64(len(widths) - 1), n) if n else arg("narrow")
-            number = t.select(enough, which, number)
-            i.step = t.select(enough, i64(heights[n]), i.step)
+        which, i.step = tile_height(t, left, spec.tile)
+        lower = t.add(which, len(spec.tile.widths) - 1)
+        number = t.select(equal(t, which, 0), arg("narrow"), lower)
         l_at, first, c = (
             t.at(arg(name, "ptr"), "i8", t.mul(i.now, arg(f"{name}_row")))
             for name in ("l", "first", "c")

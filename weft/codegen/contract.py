@@ -100,18 +100,23 @@ def _kernel(spec: ContractSpec) -> Text:
 
 
 def _pack(spec: ContractSpec) -> Text:
-    """Pack r for all tasks: one block of columns and one of depth each."""
+    """Pack r for all tasks: a part of a block of columns and a block of depth each."""
     t = _entry(spec, "pack")
     f = Frame(t, spec)
     with t.loop(arg("lo"), arg("hi")) as task:
-        block = div(t, task, f["depth_blocks"])
-        depth = t.mul(t.sub(task, t.mul(block, f["depth_blocks"])), f["depth_block"])
+        which = div(t, task, f["pack_parts"])
+        skip = t.mul(t.sub(task, t.mul(which, f["pack_parts"])), f["pack_cols"])
+        block = div(t, which, f["depth_blocks"])
+        depth = t.mul(t.sub(which, t.mul(block, f["depth_blocks"])), f["depth_block"])
         steps = t.min(f["depth_block"], t.sub(f["depth"], depth))
         batch = div(t, block, f["col_blocks"])
         col, count = f.block(t.sub(block, t.mul(batch, f["col_blocks"])), "col")
-        to = shared_panels(t, spec, block, depth)
-        args = (f.address, arg("slice", "ptr"), batch, col, count, depth, steps, *to)
-        call(t, "void", "pack_columns", *args)
+        count = t.min(f["pack_cols"], t.sub(count, skip))
+        out, panel = shared_panels(t, spec, block, depth)
+        out = t.at(out, "i8", t.mul(div(t, skip, i64(spec.panel)), panel))
+        args = (f.address, arg("slice", "ptr"), batch, t.add(col, skip), count, depth, steps)
+        with t.when(t.lt(i64(0), count)):  # the last block may be smaller
+            call(t, "void", "pack_columns", *args, out, panel)
     t.ret()
     return t
 

@@ -201,11 +201,17 @@ def offset_function() -> Text:
 def table_function() -> Text:
     """table(out, start, count, n, sizes, strides): the offsets of `count` flattened indices from
     `start` on; n >= 1.
+
+    Once the labels but the first have taken all their values, offsets are earlier ones, moved on.
     """
     words = {"start": "i64", "count": "i64", "n": "i64"}
     t = function("table", "void", out="ptr", **words, sizes="ptr", strides="ptr")
     out, sizes, strides = (arg(name, "ptr") for name in ("out", "sizes", "strides"))
-    count, last = arg("count"), t.sub(arg("n"), 1)
+    last = t.sub(arg("n"), 1)
+    period = t.variable(i64(1))
+    with t.loop(1, arg("n")) as i:
+        period.set(t.mul(period.get(), get(t, sizes, i)))
+    count = t.select(equal(t, last, 0), arg("count"), t.min(arg("count"), period.get()))
     counters = t.scratch("i64", MAX_LABELS)
     left, base = t.variable(arg("start")), t.variable(i64(0))
     with down(t, arg("n")) as i:
@@ -235,6 +241,9 @@ def table_function() -> Text:
                 back = t.mul(size, get(t, strides, d))
                 increase(t, base, t.sub(get(t, strides, up), back))
                 digit.set(up)
+    first = get(t, strides, 0)
+    with t.loop(count, arg("count")) as j:
+        put(t, t.add(get(t, out, t.sub(j, count)), first), out, j)
     t.emit("ret void")
     return t
 

@@ -16,7 +16,6 @@ from weft.codegen.contract_index import (
     function,
     get,
     increase,
-    invert,
     put,
     repeat,
 )
@@ -95,15 +94,19 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
             inside.set(both(t, inside.get(), ok))
             increase(t, offset, t.mul(at, _field(t, a, "stride")))
         plane, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
-        with t.loop(0, rows) as i:
-            at, ok = _element(t, t.add(up, i), up_size, up_step)
-            there = t.select(both(t, some, ok), size, i64(0))
-            row = p.element_at(t, plane, t.mul(at, up_stride))
-            if masked(spec) and dense:
-                _dense_row(t, p, out.get(), row, begin, length, there)
-            else:
-                _sparse_row(t, p, out.get(), row, begin, length, there, stride, step)
-            out.set(p.element_at(t, out.get(), _pitch(t, spec, length)))
+        if masked(spec) and dense:
+            from_ = p.element_at(t, plane, t.mul(up, up_stride))
+            low, high_rows = (_clamp(t, t.sub(x, up), rows) for x in (i64(0), up_size))
+            there = (low, t.select(some, high_rows, low))
+            _dense_plane(t, p, out.get(), from_, (begin, length, size), there, rows, up_stride)
+            out.set(p.element_at(t, out.get(), t.mul(rows, _pitch(t, spec, length))))
+        else:
+            with t.loop(0, rows) as i:
+                at, ok = _element(t, t.add(up, i), up_size, up_step)
+                there_is = t.select(both(t, some, ok), size, i64(0))
+                row = p.element_at(t, plane, t.mul(at, up_stride))
+                _sparse_row(t, p, out.get(), row, begin, length, there_is, stride, step)
+                out.set(p.element_at(t, out.get(), _pitch(t, spec, length)))
         _count_up(t, high, lengths, counters, more)
 
 
@@ -118,21 +121,31 @@ def _element(t: Text, u: Value, size: Value, step: Value | None) -> tuple[Value,
     return at.get(), both(t, fits(t, i64(0), u), t.lt(at.get(), size), exact)
 
 
-def _dense_row(
-    t: Text, p: Packing, out: Value, row: Value, begin: Value, length: Value, size: Value
-) -> None:
-    """Whole vectors, with zeros where nothing is."""
+def _dense_plane(
+    t: Text, p: Packing, out: Value, source: Value, along: tuple[Value, Value, Value],
+    there: tuple[Value, Value], rows: Value, stride: Value,
+) -> None:  # fmt: skip
+    """Rows, a vector wide at a time, with zeros where nothing is. `along` is a row's first
+    coordinate, how many follow, and how many elements there are; `there` which rows there are.
+    """
+    begin, length, size = along
+    pitch = _pitch(t, p.spec, length)
+    zero = Value(p.elements, "zeroinitializer")
     with t.loop(0, length, p.lanes) as i:
         u = t.add(begin, i)  # the coordinate of the first lane
-        here, to = p.element_at(t, row, u), p.element_at(t, out, i)
-        skip, stop = t.sub(i64(0), u), t.sub(size, u)
-        inside = both(t, fits(t, skip, 0), fits(t, i64(p.lanes), stop))
-        with t.when(inside):
-            t.store(t.load(p.elements, here, p.align), to, p.align)
-        with t.when(invert(t, inside)):
-            bits = t.op("shl", i64(-1), _clamp(t, skip, p.lanes))
-            bits = t.op("and", low_bits(t, _clamp(t, stop, p.lanes)), bits)
-            t.store(p.some(t, here, bits), to, p.align)
+        bits = t.op("shl", i64(-1), _clamp(t, t.sub(i64(0), u), p.lanes))
+        bits = t.op("and", low_bits(t, _clamp(t, t.sub(size, u), p.lanes)), bits)
+        first = t.add(t.mul(there[0], stride), u)
+        from_ = t.variable(p.element_at(t, source, first))
+        to = t.variable(p.element_at(t, out, i))
+        for low, high in ((i64(0), there[0]), there, (there[1], rows)):
+            with t.loop(low, high):
+                x = zero
+                if low is there[0]:
+                    x = p.some(t, from_.get(), bits)
+                    from_.set(p.element_at(t, from_.get(), stride))
+                t.store(x, to.get(), p.align)
+                to.set(p.element_at(t, to.get(), pitch))
 
 
 def _sparse_row(
@@ -159,5 +172,5 @@ def _count_up(t: Text, n: Value, lengths: Value, counters: Value, more: Variable
     more.set(t.sub(i64(1), carry.get()))
 
 
-def _clamp(t: Text, x: Value, high: int) -> Value:
+def _clamp(t: Text, x: Value, high: int | Value) -> Value:
     return t.min(t.select(t.lt(x, 0), i64(0), x), high)

@@ -26,10 +26,11 @@ from weft.codegen.contract_index import (
     walk,
 )
 from weft.codegen.contract_pack import Packing
+from weft.codegen.contract_tile import largest, tile_height
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import ContractSpec
 
-Strided = tuple[Value, Value, Value]  # l: where, and the strides of rows and depth in bytes
+Strided = tuple[Value, ...]  # l: where, and the strides of rows and depth in bytes
 
 
 class Task:
@@ -161,17 +162,22 @@ class Task:
         """Which height the tiles have whose rows are those from i.now on, and where l is read."""
         t, f, spec = self.t, self.f, self.spec
         left = t.sub(self.height, i.now)
-        if spec.l == "table":  # rows that are equally spaced
+        if spec.l == "table":  # rows that a tile may have
             run = f["l_run"]
             left = t.min(left, t.sub(run, rem(t, t.add(self.row, i.now), run)))
-        which, i.step = _largest(t, left, spec.tile.heights)
+        which, i.step = tile_height(t, left, spec.tile)
         if spec.l == "place":
-            first = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
-            l = (t.at(self.l, "i8", first), f["l_row"], f["l_depth"])
+            skip = t.add(t.mul(i.now, f["l_row"]), t.mul(self.depth, f["l_depth"]))
+            l = (t.at(self.l, "i8", skip), f["l_row"], f["l_depth"])
         elif spec.l == "table":
-            here, there = (get(t, f.part("rows_l"), n) for n in (i.now, t.add(i.now, 1)))
-            apart = t.mul(t.sub(there, here), spec.wide)
-            l = (self.p.element_at(t, self.l, here), apart, f.part("depth_l"))
+            middle = spec.tile.heights[0] // 2
+            offsets = at(t, f.part("rows_l"), i.now)
+            here, there, before, over = (get(t, offsets, n) for n in (0, 1, middle - 1, middle))
+            apart, over = (
+                t.mul(t.sub(b, a), spec.wide) for a, b in ((here, there), (before, over))
+            )
+            first = self.p.element_at(t, self.l, here)
+            return which, (first, apart, over, f.part("depth_l"))
         else:
             out, row = f.part("packed_l"), spec.l_panel * spec.wide
             with t.loop(0, i.step, spec.lanes) as lane:
@@ -189,7 +195,7 @@ class Task:
         """
         t, f, spec = self.t, self.f, self.spec
         left, widths = t.sub(self.width, j.now), spec.tile.widths
-        width, vectors = _largest(t, div(t, left, i64(spec.lanes)), widths)
+        width, vectors = largest(t, div(t, left, i64(spec.lanes)), widths)
         whole = fits(t, i64(spec.lanes), left)
         place = self.p.element_at(t, self.r, t.add(self.col, j.now))
         place = t.at(place, "i8", t.mul(self.depth, f["r_depth"]))
@@ -282,12 +288,3 @@ def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tu
     panels = div(t, t.add(f["col_block"], spec.panel - 1), i64(spec.panel))
     row = t.add(t.mul(t.mul(block, panels), f["depth"]), depth)
     return t.at(t.pointer(f.address, 2), "i8", t.mul(row, size)), t.mul(f["depth"], size)
-
-
-def _largest(t: Text, left: Value, sizes: tuple[int, ...]) -> tuple[Value, Value]:
-    """The first of `sizes` that is not more than `left`, or the last: its number, and itself."""
-    number, size = i64(len(sizes) - 1), i64(sizes[-1])
-    for n in reversed(range(len(sizes) - 1)):
-        enough = fits(t, i64(sizes[n]), left)
-        number, size = t.select(enough, i64(n), number), t.select(enough, i64(sizes[n]), size)
-    return number, size

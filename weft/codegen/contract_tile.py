@@ -12,22 +12,44 @@ another tile transposes what it reads as it goes.
 from __future__ import annotations
 
 from weft.codegen import verbs
-from weft.codegen.contract_index import arg, fits, function, rem
+from weft.codegen.contract_index import arg, both, fits, function, rem
 from weft.codegen.contract_pack import Packing
 from weft.codegen.text import Text, Value, element_of, i64, lanes_of, vector
-from weft.schedule.contract_spec import ContractSpec, accumulator
+from weft.schedule.contract_spec import ContractSpec, Tile, accumulator
 
 
 def tile_name(rows: int, vectors: int) -> str:
     return f"tile{rows}x{vectors}"
 
 
+def largest(t: Text, left: Value, sizes: tuple[int, ...]) -> tuple[Value, Value]:
+    """The first of `sizes` that is not more than `left`, or the last: its number, and itself."""
+    number, size = i64(len(sizes) - 1), i64(sizes[-1])
+    for n in reversed(range(len(sizes) - 1)):
+        enough = fits(t, i64(sizes[n]), left)
+        number, size = t.select(enough, i64(n), number), t.select(enough, i64(sizes[n]), size)
+    return number, size
+
+
+def tile_height(t: Text, left: Value, tile: Tile) -> tuple[Value, Value]:
+    """The height of the next tile, its number and itself: see Tile."""
+    number, height = largest(t, left, tile.heights)
+    tallest, second = tile.heights[:2]
+    if tallest < 2 * second:
+        two = both(t, t.lt(i64(tallest), left), fits(t, left, 2 * second))
+        number, height = t.select(two, i64(1), number), t.select(two, i64(second), height)
+    return number, height
+
+
 def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
-    the products, to c. Strides in bytes.
+    the products, to c. Strides in bytes. Through a table there is l_over behind l_row: the stride
+    to the middle row of the tallest tile, whose halves may lie apart.
     """
     through = spec.l == "table"  # l_step is a table of offsets
-    l = {"l": "ptr noalias", "l_row": "i64", "l_step": "ptr" if through else "i64"}
+    l = {"l": "ptr noalias", "l_row": "i64"} | ({"l_over": "i64"} if through else {})
+    l |= {"l_step": "ptr" if through else "i64"}
+    middle = rows // 2 if through and rows == spec.tile.heights[0] else 0
     r = {"r": "ptr noalias", "r_step": "i64"}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
     t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
@@ -37,8 +59,9 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     def down(name: str, row: Value | None = None) -> list[Value]:
         """The rows' addresses, in a chain, which takes one register."""
         out = [row or arg(name, "ptr")]
-        for _ in range(rows - 1):
-            out.append(t.at(out[-1], "i8", arg(f"{name}_row")))
+        for i in range(1, rows):
+            over = name == "l" and i == middle
+            out.append(t.at(out[-1], "i8", arg("l_over" if over else f"{name}_row")))
         return out
 
     def across(row: Value) -> list[Value]:

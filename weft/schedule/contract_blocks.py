@@ -29,19 +29,29 @@ SHARED = 16 << 20
 
 #: cycles for a vector and a step of depth: to pack columns that are neighbours, others, rows; to
 #: read columns where they are
-PACK_NEAR, PACK_APART, PACK_ROWS, READ = 2.5, 5.0, 16.0, 4.0
-#: the same, more, for columns that lie along the sum, if there are many
-PACK_FAR = 40.0
+PACK_NEAR, PACK_APART, PACK_ROWS, READ = 2.5, 6.0, 16.0, 4.0
+#: the same, more, for columns of images whose rows end within each vector
+PACK_ENDS = 20.0
+#: the same, more, for columns that are packed one element at a time, if there are many; steps in
+#: a row along the sum that are packed together
+PACK_FAR, LINE = 40.0, 16
 #: the same, more, for columns that all tasks share: few of them, and so many that they are far
 SHARE_NEAR, SHARE_FAR = 2.0, 20.0
+#: the same, more, if every thread reads what the others packed, whose cores give it up again next
+#: time: with a block of columns for each, it is mostly its own
+SHARE_APART = 25.0
+#: vectors of sums that a tile needs to have a product under way in each of them
+CHAINS = 8
+#: the same, to bring near what was packed for all tasks
+FETCH = 1.0
 #: cycles that a tile takes for one step of depth and a panel of columns beside its products
 PANEL_COST = 1.5
 #: cycles to copy an element with its padding
-COPY = 0.15
+COPY = 0.6
 #: cycles of a task, of a tile beside its products, of one more phase
 TASK_COST, TILE_COST, PHASE_COST = 1500.0, 200.0, 8000.0
 #: cycles to transpose a tile and store it
-TURN_COST = 600.0
+TURN_COST = 300.0
 
 
 @dataclass(frozen=True)
@@ -170,8 +180,8 @@ class _Estimate:
         self.cols_blocks = cols.blocks
         each = {"place": READ, "near": PACK_NEAR, "rows": PACK_NEAR}.get(spec.r, PACK_APART)
         if p.r.windowed:
-            each = PACK_APART
-        elif spec.r in ("depth", "any"):  # many places at a time: slow if they are far
+            each = PACK_APART + PACK_ENDS * min(spec.lanes / p.cols.sizes[-1], 1.0)
+        elif spec.r == "any" or (spec.r == "depth" and p.depth.run("r") < LINE):
             size = p.batch.size * p.cols.size * self.k * spec.dtype.itemsize
             each += PACK_FAR * min(size / NEAR_BESIDE_ROWS, 1.0) if spec.turned else 0.0
         self.pack = self.batch * self.vectors * self.k * each
@@ -180,7 +190,10 @@ class _Estimate:
             self.pack += self.batch * self.cols_blocks * self.depth_blocks * copied * COPY
         room = self.batch * self.cols_blocks * up(cols.block, spec.panel) * self.k * spec.wide
         self.fits = room <= SHARED
+        self.fetch = self.batch * self.vectors * self.k * (FETCH if room > NEAR else 0.0)
         far = SHARE_NEAR + (SHARE_FAR - SHARE_NEAR) * min(room / FAR, 1.0)
+        if self.batch * self.cols_blocks < threads:
+            far += SHARE_APART
         self.share = self.pack + self.batch * self.vectors * self.k * far
 
     def cycles(self, rows: Cut, shared: bool) -> float:
@@ -188,10 +201,11 @@ class _Estimate:
         p, batch, k = self.p, self.batch, self.k
         if shared and not self.fits:
             return float("inf")
-        tiles = rows.size // rows.block * self._tiles(rows.block)
-        tiles += self._tiles(rows.size % rows.block)
+        whole, last = self._tiles(rows.block), self._tiles(rows.size % rows.block)
+        count = rows.size // rows.block
+        tiles, high = (count * a + b for a, b in zip(whole, last, strict=True))
         tasks = batch * rows.blocks * self.cols_blocks
-        total = float(batch * self.vectors * rows.size * k)
+        total = float(batch * self.vectors * high * k)
         total += batch * tiles * self.panels * PANEL_COST * k
         total += batch * tiles * self.panels * TILE_COST * self.depth_blocks
         total += tasks * (TASK_COST + 3 * (rows.block + self.cols.block) + 2 * k)
@@ -202,7 +216,7 @@ class _Estimate:
         if p.l.windowed:
             copied = p.l.slab(p.batch, p.rows, rows.block, p.depth, self.depth)
             total += tasks * self.depth_blocks * copied * COPY
-        total += 0.0 if shared else self.pack * rows.blocks
+        total += (self.fetch if shared else self.pack) * rows.blocks
         each = total / tasks
         time = -(-tasks // self.threads) * each
         if self.threads > 1:  # threads are not equally fast: the last task keeps the others waiting
@@ -210,13 +224,13 @@ class _Estimate:
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
         return time + late + (self.share / self.threads + PHASE_COST if shared else 0.0)
 
-    def _tiles(self, rows: int) -> int:
-        """How many tiles high so many rows are."""
-        run = self.p.rows.sizes[-1]
+    def _tiles(self, rows: int) -> tuple[int, int]:
+        """How many tiles high so many rows are, and how many rows these would take at full
+        speed.
+        """
+        run = self.spec.run(self.p.rows.sizes[-1])
         if self.spec.l == "table" and rows > run:
-            return rows // run * self._tiles(run) + self._tiles(rows % run)
-        count = 0
-        for height in self.spec.tile.heights:
-            more, rows = divmod(rows, height)
-            count += more
-        return count
+            whole, last = self._tiles(run), self._tiles(rows % run)
+            return tuple(rows // run * a + b for a, b in zip(whole, last, strict=True))  # type: ignore[return-value]
+        cut, least = list(self.spec.tile.cut(rows)), CHAINS // self.spec.tile.widths[0]
+        return sum(n for n, _ in cut), sum(n * max(height, least) for n, height in cut)

@@ -41,8 +41,17 @@ class Group:
 
     def flat(self, operand: str) -> bool:
         """Whether flattened indices are equally spaced in an operand."""
+        return self.run(operand) == self.size
+
+    def run(self, operand: str) -> int:
+        """How many flattened indices in a row are equally spaced in an operand."""
         s = self.by[operand]
-        return all(s[i] == s[i + 1] * self.sizes[i + 1] for i in range(len(s) - 1))
+        run = self.sizes[-1]
+        for i in reversed(range(len(s) - 1)):
+            if s[i] != s[-1] * run:
+                break
+            run *= self.sizes[i]
+        return run
 
 
 @dataclass(frozen=True)

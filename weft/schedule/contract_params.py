@@ -11,6 +11,9 @@ from weft.schedule.contract_spec import PART, ContractSpec, Ending
 from weft.schedule.launch import Launch, Phase
 from weft.types.record import dataclass
 
+#: how many times a thread packs columns for all tasks, at least, if there are enough
+PACKS = 4
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -34,6 +37,12 @@ def piece(
     tasks = p.batch.size * rows.blocks * cols.blocks
     work = rows.block * cols.block * max(p.steps, 1)  # products of a task
     shared = cols.blocks * up(cols.block, spec.panel) * p.batch.size * p.steps * spec.wide
+    packs = p.batch.size * cols.blocks * depth_blocks if spec.shared else 0
+    pack_cols = cols.block
+    if packs and not p.r.windowed and threads > 1:  # enough to do for all threads
+        wanted = -(-PACKS * threads // packs)
+        pack_cols = up(-(-cols.block // wanted), spec.panel)
+    pack_parts = -(-cols.block // pack_cols)
     item = spec.dtype.itemsize
     values = dict.fromkeys(spec.header, 0) | {
         "l_word": p.l.word,
@@ -51,14 +60,16 @@ def piece(
         "col_span": cols.span,
         "row_span_blocks": rows.span_blocks,
         "col_span_blocks": cols.span_blocks,
+        "pack_cols": pack_cols,
+        "pack_parts": pack_parts,
         "shared": up(shared, 64) if spec.shared else 0,
         "l_row": p.rows.strides("l")[-1] * item,
         "l_depth": p.depth.strides("l")[-1] * item,
         "r_depth": p.depth.strides("r")[-1] * item,
-        "l_run": p.rows.sizes[-1],
+        "l_run": spec.run(p.rows.sizes[-1]),
         "r_run": p.cols.sizes[-1],
-        "l_depth_run": p.depth.sizes[-1],
-        "r_depth_run": p.depth.sizes[-1],
+        "l_depth_run": p.depth.sizes[-1] if p.l.windowed else p.depth.run("l"),
+        "r_depth_run": p.depth.sizes[-1] if p.r.windowed else p.depth.run("r"),
         "c_flat": int(p.rows.flat("c")),
         "c_row": p.rows.strides("c")[-1] * item,
         # about every millisecond; a step of depth takes its time even for a single element
@@ -83,8 +94,7 @@ def piece(
         axes = operand.axes((p.batch, lanes, p.depth))
         tail += [len(axes), *(v for x in axes for v in x)]
     grain = max(1, min((1 << 18) // work, tasks // (4 * threads)))
-    packs = p.batch.size * cols.blocks * depth_blocks if spec.shared else 0
-    return Piece(values, tail, tasks, grain, packs)
+    return Piece(values, tail, tasks, grain, packs * pack_parts)
 
 
 def join(
@@ -123,7 +133,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     # blocks of depth but the last leave a result where it cannot be finished: one for each tile
     across = rows // heights[0] + len(heights)
     if spec.l == "table":  # a tile stays within a run
-        run = p.rows.sizes[-1]
+        run = spec.run(p.rows.sizes[-1])
         across = (rows // run + 2) * (run // heights[0] + len(heights))
     tiles = across * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)

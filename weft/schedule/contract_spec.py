@@ -4,6 +4,7 @@ writes them and the code that reads them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 
 from weft.buffer import Layout
@@ -32,12 +33,15 @@ HEADER = (
     "col_span",
     "row_span_blocks",  # blocks in a span
     "col_span_blocks",
+    "pack_cols",  # columns of a block that are packed in one go for all tasks, and in how many goes
+    "pack_parts",
     "shared",  # bytes, at the start of scratch memory, of packed columns that all tasks share
     "slice",  # bytes of a worker's own scratch memory; the slices lie behind what is shared
     "l_row",  # byte strides where an operand is read in place
     "l_depth",
     "r_depth",
-    "l_run",  # how many rows or columns in a row are equally spaced
+    "l_run",  # how many rows or columns in a row are equally spaced (of l through a table: a tile
+    # takes together)
     "r_run",
     "l_depth_run",  # how many steps of depth in a row are
     "r_depth_run",
@@ -126,18 +130,30 @@ class Ending:
 @dataclass(frozen=True)
 class Tile:
     """Shapes the result is cut in, in registers: `heights` rows by `widths` vectors of `vector`
-    bytes, largest first.
+    bytes, largest first. The next tile has the first height that fits into the rows that are left,
+    but not the tallest where two of the second hold them all.
     """
 
     vector: int
     heights: tuple[int, ...]
     widths: tuple[int, ...]
 
+    def cut(self, rows: int) -> Iterator[tuple[int, int]]:
+        """The tiles that so many rows are made of: how many, and their height."""
+        tallest, second = self.heights[:2]
+        for height in self.heights:
+            many, left = divmod(rows, height)
+            if height == tallest and 0 < left <= 2 * second - tallest:
+                many = max(many - 1, 0)
+            rows -= many * height
+            yield many, height
 
-#: By vector bytes: 32 registers of 512 bits; 16 of 256; 16 of 128, where fma is a call. Any number
-#: of rows is made of heights that are as fast as the tallest, an odd row aside.
+
+#: By vector bytes: 32 registers of 512 bits; 16 of 256; 16 of 128, where fma is a call. Sums that
+#: run side by side hide how long each product takes: 8 vectors are enough, which all heights but
+#: the last two have.
 SQUARE = {
-    64: Tile(64, (14, 6, 2, 1), (2, 1)),
+    64: Tile(64, (14, 8, 4, 2, 1), (2, 1)),
     32: Tile(32, (6, 2, 1), (2, 1)),
     16: Tile(16, (2, 1), (1,)),
 }
@@ -148,7 +164,7 @@ WIDE = {
     16: Tile(16, (2, 1), (1,)),
 }
 #: For rows in runs that a tile may not cross, those of images, often 7 times a power of two.
-RUNS = SQUARE | {64: Tile(64, (14, 7, 2, 1), (2, 1))}
+RUNS = SQUARE | {64: Tile(64, (14, 8, 7, 4, 2, 1), (2, 1))}
 #: For few rows, where columns of r are dense along the sum.
 TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}
 
@@ -223,6 +239,12 @@ class ContractSpec:
     def l_panel(self) -> int:
         """Rows that are, or that lie side by side in a tile once transposed, in whole vectors."""
         return -(-self.tile.heights[0] // self.lanes) * self.lanes
+
+    def run(self, rows: int) -> int:
+        """How many rows of l a tile may take together where so many in a row are equally spaced:
+        through a table, two runs that are half of the tallest tile each.
+        """
+        return 2 * rows if self.l == "table" and 2 * rows == self.tile.heights[0] else rows
 
     @property
     def across(self) -> tuple[str, str]:
