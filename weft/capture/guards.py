@@ -184,6 +184,10 @@ class _Whole:
         return all(map(is_, chain(owner, self.values()), self.wanted))
 
 
+def _never() -> bool:
+    return False
+
+
 class Guards:
     """Reads and writes of places outside, in one trace."""
 
@@ -197,6 +201,8 @@ class Guards:
         self.varying: Collection[Any] = ()  # places that hold another number in every call
         self.inputs: Callable[..., Any] | None = None  # makes an input of a program of such
         self._fast: _Fast | None = None
+        #: True where all is seen at a glance to be what it was; else `check` looks closer
+        self.quick: Callable[[], bool] = _never
         self._spaces: dict[type, Any] = {}
 
     # noting
@@ -303,7 +309,7 @@ class Guards:
         if place in self.writes or place in self.reads:
             return  # what it held at the start is noted, or it is the trace's own
         self.reads[place] = Read(get, owner, key, value, said)
-        self._fast = None
+        self._forget()
         for x in value.elements if isinstance(value, Content) else (value,):
             if get is not _state:
                 self.whole(x)
@@ -363,10 +369,10 @@ class Guards:
 
     def check(self) -> str | None:
         """None, or the first place that is not what it was."""
-        fast = self._fast
-        if fast is None:
-            fast = self._fast = _Fast(self.reads.values())
-        if fast.holds():
+        if self._fast is None:
+            self._fast = _Fast(self.reads.values())
+            self.quick = self._fast.holds
+        if self.quick():
             return None
         for read in self.reads.values():
             said = read.failure()
@@ -381,7 +387,10 @@ class Guards:
             now = read.get(read.owner, read.key)
             if now is not read.expected and not isinstance(now, Content):
                 self.reads[place] = dataclasses.replace(read, expected=now)
-        self._fast = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._fast, self.quick = None, _never
 
     def __len__(self) -> int:
         return len(self.reads)

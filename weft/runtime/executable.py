@@ -90,9 +90,10 @@ class Executable:
 
     def guarded(self) -> bool:
         """Whether what the function read from outside is what it was."""
-        if not self._unchanged():
+        if self.seen != changes.now and not self._unchanged():
             return False
-        return self.guards is None or self.guards.check() is None
+        guards = self.guards
+        return guards is None or guards.quick() or guards.check() is None
 
     def _unchanged(self) -> bool:
         """Whether tensors from outside are of the type, and where on the tape, that they were."""
@@ -131,8 +132,8 @@ class Executable:
             raise
         if run is None and self.gradient is not None and recording.get():
             self.gradient.note(xs, outs)
-        for r, used in self.spent:
-            outs[r].note = used
+        if self.spent:
+            self._spend(outs)
         if self.single:
             return outs[0]
         return self._finish(leaves, outs)
@@ -143,13 +144,18 @@ class Executable:
         outs = self.forward.run(xs)
         if self.gradient is not None and recording.get():
             self.gradient.note(xs, outs)
-        for r, used in self.spent:
-            outs[r].note = used
+        if self.spent:
+            self._spend(outs)
         if self.single:
             return outs[0]
         if self.pick is not None:
             return self.pick(outs + args + self.fixed)
         return self._finish(args, outs)
+
+    def _spend(self, outs: tuple[Any, ...]) -> None:
+        """Give results that backward() was called on a history that is used up."""
+        for r, used in self.spent:
+            outs[r].note = used
 
     def _finish(self, leaves: Sequence[Any], outs: tuple[Any, ...]) -> Any:
         """Put new values where they belong and results into their structure."""

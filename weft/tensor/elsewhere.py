@@ -90,6 +90,56 @@ METHODS = {
 }
 
 
+#: further names that end with _ where a tensor is changed in place
+IN_PLACE = [
+    "add",
+    "addcdiv",
+    "addcmul",
+    "addmm",
+    "bernoulli",
+    "cauchy",
+    "div",
+    "exponential",
+    "floor_divide",
+    "geometric",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "masked_scatter",
+    "multiply",
+    "normal",
+    "random",
+    "resize",
+    "scatter",
+    "set",
+    "subtract",
+    "uniform",
+]
+
+
+class Elsewhere:
+    """In the place of a method that is called otherwise here: it is not there, and says so.
+
+    One for each name, and no `__getattr__`, which would make every attribute slow to read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: object, kind: type) -> None:
+        raise no_method(self.name, kind)
+
+
+def put_elsewhere(kind: type) -> None:
+    """Make a class say what its objects have under other names."""
+    known = (*METHODS, *IN_PLACE, *dir(kind))
+    in_place = {f"{n}_" for n in known if n[0] != "_" and n[-1] != "_"}
+    for name in sorted({*METHODS, *in_place}):
+        if not hasattr(kind, name):
+            setattr(kind, name, Elsewhere(name))
+
+
 def no_function(name: str) -> AttributeError:
     """The error for a name that the package doesn't have, with the one to use where it is known."""
     ours = FUNCTIONS.get(name)
@@ -97,12 +147,12 @@ def no_function(name: str) -> AttributeError:
     return AttributeError(f"{said}; Weft says wf.{ours}" if ours else said, name=name)
 
 
-def no_method(name: str, x: object) -> AttributeError:
+def no_method(name: str, kind: type) -> AttributeError:
     """The error for a name that a tensor doesn't have, with the one to use where it is known."""
     ours = METHODS.get(name)
     if ours is not None:
-        ours = f"{'x' if hasattr(type(x), ours.split('(')[0]) else 'wf'}.{ours}"
+        ours = f"{'x' if hasattr(kind, ours.split('(')[0]) else 'wf'}.{ours}"
     elif name.endswith("_") and not name.startswith("_"):
         ours = "x.assign(...), or x += y and the like"
     said = f"'Tensor' object has no attribute {name!r}"
-    return AttributeError(f"{said}; Weft says {ours}" if ours else said, name=name, obj=x)
+    return AttributeError(f"{said}; Weft says {ours}" if ours else said, name=name, obj=kind)

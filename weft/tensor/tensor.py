@@ -31,7 +31,7 @@ from weft.ops.define import Value, capturing, changes, data_of, installed, real,
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag, on_cpu
-from weft.tensor.elsewhere import no_method
+from weft.tensor.elsewhere import Elsewhere, put_elsewhere
 from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
 
@@ -423,8 +423,9 @@ class Tensor(Value):
         __getitem__ = indexing.get
         reshape, permute_dims = shapes.reshape_method, shapes.permute_method
 
-        def __getattr__(self, name: str) -> Any:
-            raise no_method(name, self)
+        def __dir__(self) -> list[str]:
+            kind = type(self)
+            return [n for n in object.__dir__(self) if not isinstance(vars(kind).get(n), Elsewhere)]
 
 
 def _in_place(name: str) -> None:
@@ -471,6 +472,9 @@ METHODS = {
 for _module, _names in METHODS.items():
     for _name in _names.split():
         setattr(Tensor, _name, getattr(_module, _name))
+
+
+put_elsewhere(Tensor)
 
 
 def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
