@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -99,6 +100,7 @@ class Compiled:
         self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
         self.lock = threading.RLock()
         self.captures = 0
+        self.seconds = 0.0, 0.0  # that the latest capture took, and making a program of it
         self.reasons: list[str] = []  # of each capture
         self.latest: tuple[Any, Executable] | None = None  # signature and program
         functools.update_wrapper(self, f, updated=())
@@ -194,13 +196,16 @@ class Compiled:
                         got=self._reason(key, leaves),
                         hint="pass values that change as tensors",
                     )
+                start = time.perf_counter()
                 captured = self._captured(of, leaves, form)
                 if self.fast_math:
                     captured = replace(captured, fast=True)
+                made = time.perf_counter()
                 sized = captured.symbols is not None and captured.symbols.has_sizes
                 if sized:
                     captured, symbolic = instantiate(captured, leaves), captured
                 program = build_captured(captured)
+                self.seconds = made - start, time.perf_counter() - made
             except CaptureError as e:
                 if not self.fallback:
                     raise

@@ -13,13 +13,15 @@ import keyword
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from weft.capture.trace import Trace
 from weft.deploy.python.by_name import ops
 from weft.ir import Node
 from weft.ir.node import same_value
-from weft.ops.define import Value, constant, installed
+from weft.ops.define import Value, capturing, constant, installed
 from weft.types import Dim, DType, TensorType
 
 #: how tightly a piece of source binds
@@ -99,7 +101,10 @@ def _candidates(name: str, xs: Sequence[Said], attrs: dict[str, Any]) -> Iterato
             yield Template(f"wf.{name}({', '.join([f'[{listed}]', *given])})")
     if name == "full":
         dtype = argument(attrs["dtype"])
-        yield Template(f"wf.full({argument(attrs['shape'])}, {{0}}, dtype={dtype})")
+        shape = argument(attrs["shape"])
+        for maker in ("ones", "zeros"):  # tried like all others: right for 1 and 0 alone
+            yield Template(f"wf.{maker}({shape}, dtype={dtype})")
+        yield Template(f"wf.full({shape}, {{0}}, dtype={dtype})")
 
 
 def _operators(name: str) -> Iterator[Template]:
@@ -174,7 +179,9 @@ def _gives(t: Template, n: Node, xs: Sequence[Said], several: bool) -> bool:
     stands = [Said(name, level, None) for name, level in zip(names, levels, strict=True)]
     scope = dict(zip(names, (x.stand for x in xs), strict=True)) | _names() | _sizes(n)
     try:
-        found = eval(t.filled(stands), scope)
+        # in a trace calls on no symbols become nodes too
+        with Trace() if capturing.now is None else nullcontext():
+            found = eval(t.filled(stands), scope)
     except Exception:  # not a way to say it
         return False
     made = _called(found) if several else found.data if isinstance(found, Value) else None
