@@ -182,6 +182,29 @@ def test_writes_to_containers_of_other_kinds_are_refused():
     assert not log and list(names) == ["a", "b"]
 
 
+class Named:
+    """Equal to others of its name, whatever it holds."""
+
+    def __init__(self, name, scale):
+        self.name, self.scale = name, scale
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+def test_arguments_that_say_they_are_equal():
+    compiled = wf.compile(lambda x, k: x * k.scale, fallback=False)
+    a, b = Named("a", 2.0), Named("a", 3.0)
+    for k in (a, b, a, b):
+        assert compiled(X, k).tolist() == (X * k.scale).tolist()
+    a.scale = 5.0
+    assert compiled(X, a).tolist() == [5.0, 10.0]
+    assert compiled.captures == 3
+
+
 def test_more_than_can_be_watched():
     class Unknown(collections.UserList):
         pass
