@@ -13,6 +13,7 @@ import pickle
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -45,14 +46,22 @@ class Peer:
             cwd=Path(__file__).parent.parent,
         )
 
-    def ask(self, verb: str, *arguments: Any) -> Any:
+    def ask(self, verb: str, *arguments: Any, limit: float | None = None) -> Any:
+        """The answer; a peer that takes longer than `limit` seconds is ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
+        alarm = threading.Timer(limit or 0, self._process.kill)
+        if limit is not None:
+            alarm.start()
         try:
             pickle.dump((verb, *arguments), self._process.stdin)
             self._process.stdin.flush()
             status, answer = pickle.load(self._process.stdout)
         except (EOFError, OSError):
-            raise PeerError(f"the process ended with {self._process.wait()}") from None
+            ended = self._process.wait()
+            why = f"more than {limit:.0f} s" if alarm.finished.is_set() else f"ended with {ended}"
+            raise PeerError(f"the process {why}" if limit is None else why) from None
+        finally:
+            alarm.cancel()
         if status == "error":
             raise PeerError(answer)
         return answer
@@ -100,9 +109,16 @@ def present(peers: Iterable[Peer]) -> list[Peer]:
 
 
 def measure(
-    case: str, peers: Iterable[Peer], *, rounds: int = ROUNDS, budget: float = BUDGET
+    case: str,
+    peers: Iterable[Peer],
+    *,
+    rounds: int = ROUNDS,
+    budget: float = BUDGET,
+    limit: float | None = None,
 ) -> tuple[dict[str, Timing], dict[str, str]]:
-    """Times of every peer that has the case, and why others fail at it."""
+    """Times of every peer that has the case, and why others fail at it, or need more than `limit`
+    seconds for their first calls.
+    """
     timings: dict[str, Timing] = {}
     failures: dict[str, str] = {}
     able = []
@@ -110,7 +126,7 @@ def measure(
         if case not in peer.ask("names"):
             continue
         try:
-            timings[peer.name] = Timing(*peer.ask("start", case))
+            timings[peer.name] = Timing(*peer.ask("start", case, limit=limit))
             able.append(peer)
         except PeerError as error:
             failures[peer.name] = str(error)

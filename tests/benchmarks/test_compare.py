@@ -33,6 +33,11 @@ def test_a_case_that_fails_is_told_and_the_peer_goes_on():
         assert CASE in peer.ask("names")
 
 
+def test_a_peer_that_takes_too_long_is_ended():
+    with weft() as peer, pytest.raises(PeerError, match="more than 0 s"):
+        peer.ask("start", CASE, limit=0.001)
+
+
 def test_results_that_differ_are_seen():
     one = Timing(0.0, [np.array([1.0, 2.0])])
     assert difference({"a": one, "b": Timing(0.0, [np.array([1.0, 2.5])])}) == 0.25
