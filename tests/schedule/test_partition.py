@@ -170,7 +170,7 @@ def test_products_that_do_not_fill_the_threads_run_at_the_same_time():
 @pytest.mark.tiny
 def test_kernels_stay_small():
     def f(x):
-        for _ in range(200):
+        for _ in [None] * 200:  # a range would be a loop of the program
             x = (x * 1.5).tanh()
         return x
 

@@ -17,6 +17,9 @@ from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
 from weft.types.dtype import bool_
 
+#: how many states a loop keeps for its gradient, unless it says otherwise
+KEPT = 256
+
 
 def truth(x: Value, place: str) -> Value:
     """A condition as a bool without axes."""
@@ -59,9 +62,15 @@ def state_params(region: Region, types: Sequence[Any]) -> tuple[list[Value], lis
 
 
 def build_while(
-    inits: Sequence[Value], leaves: Sequence[Any], test: Piece, body: Piece
+    inits: Sequence[Value],
+    leaves: Sequence[Any],
+    test: Piece,
+    body: Piece,
+    checkpoint: int | bool | None = None,
 ) -> tuple[Value, ...]:
-    """The last state of a loop."""
+    """The last state of a loop. For its gradient the states of `checkpoint` steps at most are kept
+    at a time; the others are computed again. False: all are kept.
+    """
     inits = [installed.tensor(data_of(x), x.note) for x in inits]
     functions, captured = close(
         "while",
@@ -71,7 +80,8 @@ def build_while(
         ],
     )
     outs = emit(while_, (*inits, *map(installed.tensor, captured)), tuple(functions), {})
-    note_while(inits, leaves, test, body, outs)
+    most = KEPT if checkpoint is None or checkpoint is True else int(checkpoint)
+    note_while(inits, leaves, test, body, outs, most + most % 2)
     return outs
 
 

@@ -18,7 +18,8 @@ from weft.autodiff.tape import Continued, Leaf, Note, Pick, next_serial, pull
 from weft.control.nodes import cond, emit, while_grad
 from weft.control.region import Region, close
 from weft.errors import CaptureError
-from weft.ir import Node
+from weft.ir import Function, Node
+from weft.ir.rewrite import replace
 from weft.ops.define import Op, Value, as_node, capturing, installed
 
 #: a piece of a program after its run: its region, its own params, what it gave
@@ -168,11 +169,19 @@ def _pulled(
 
 
 def note_while(
-    inits: Sequence[Value], leaves: Sequence[Any], test: Piece, body: Piece, outs: Sequence[Value]
+    inits: Sequence[Value],
+    leaves: Sequence[Any],
+    test: Piece,
+    body: Piece,
+    outs: Sequence[Value],
+    checkpoint: int,
 ) -> None:
-    """Note a loop. `leaves`: the notes of the state's params inside it, None where not floating."""
+    """Note a loop. `leaves`: the notes of the state's params inside it, None where not floating.
+    `checkpoint`: of how many steps the state is kept at most, 0 for all.
+    """
     if not recording.get():
         return
+    end = installed.tensor(outs[0].data)
     region, params, values = body
     count = len(inits)
     place = {leaf: i for i, leaf in enumerate(leaves) if leaf is not None}
@@ -219,12 +228,57 @@ def note_while(
         none = _skipped(live, inits, groups, slopes, totals)
         first, second = _nodes(test), _nodes(body)
         functions, captured = close("while_grad", [first, second, step, last])
-        regions = (*functions, close("while_grad", [none])[0][0])
-        inputs = (*inits, *gs, *begun, *map(installed.tensor, captured))
-        attrs = {"state": count, "slopes": len(live), "inner": tuple(range(len(inside)))}
-        return dict(zip(groups, emit(while_grad, inputs, regions, attrs), strict=True))
+        kept, needed = without(functions, count)
+        regions = (*needed, close("while_grad", [none])[0][0])
+        inputs = (*(inits[i] for i in kept), *gs, *begun, *map(installed.tensor, captured))
+        attrs = {
+            "state": len(kept), "slopes": len(live), "inner": tuple(range(len(inside))),
+            "kept": kept, "checkpoint": checkpoint,
+        }  # fmt: skip
+        totals_ = emit(while_grad, (*inputs, end), regions, attrs)
+        return dict(zip(groups, totals_, strict=True))
 
     note(while_grad, outs, noted, list(parents), types, pull_)
+
+
+def without(
+    functions: Sequence[Function], count: int
+) -> tuple[tuple[int, ...], tuple[Function, ...]]:
+    """Test, body, step and last of a reverse without what they need not know of the `count` parts
+    of the state; which they do.
+    """
+    test, body, step, last = functions
+    needed: set[int] = set()
+    stack = [i for f in (test, step, last) for i in _read(f, f.results, count)]
+    while stack:
+        i = stack.pop()
+        if i not in needed:
+            needed.add(i)
+            stack.extend(_read(body, body.results[i : i + 1], count))
+    kept = tuple(sorted(needed or {0}))
+    results = tuple(body.results[i] for i in kept)
+    body = Function(body.name, body.params, results)
+    return kept, tuple(_fewer(f, kept, count) for f in (test, body, step, last))
+
+
+def _read(f: Function, results: Sequence[Node], count: int) -> list[int]:
+    """Which of its first params some results of a function are computed from."""
+    order = Function(f.name, f.params, tuple(results)).order
+    used = {i for n in order for i in n.inputs} | set(results)
+    return [i for i, p in enumerate(f.params[:count]) if p in used]
+
+
+def _fewer(f: Function, kept: Sequence[int], count: int) -> Function:
+    """A function without some of its first params, which it does not read."""
+    params = (*(f.params[i] for i in kept), *f.params[count:])
+    stands: dict[Node, Node] = {
+        p: Node(p.op, (), (("position", i), ("type", p.type)), p.type, p.loc)
+        for i, p in enumerate(params)
+    }
+    if len(params) == len(f.params):
+        return f
+    moved = replace(Function(f.name, params, f.results), stands)
+    return Function(f.name, tuple(stands.values()), moved.results)
 
 
 def _nodes(piece: Piece) -> Pulled:

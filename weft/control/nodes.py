@@ -2,8 +2,8 @@
 
 - `cond(p, *xs)`: one of two functions of `xs`, as the bool `p` says.
 - `while(*state, *captured)`: (test, body) functions of both; body gives the next state.
-- `while_grad(*state, *captured, *cotangents, *sums)`: the reverse of a loop; see
-  `weft.control.gradient`.
+- `while_grad(*state, *cotangents, *sums, *captured, end)`: the reverse of a loop, one of whose
+  results is `end`; see `weft.control.gradient`.
 
 A call always has several results, even if it is one.
 """
@@ -115,7 +115,13 @@ while_ = register(
 
 
 def _while_grad_types(
-    *types: Any, regions: Regions, state: int, slopes: int, inner: tuple[int, ...]
+    *types: Any,
+    regions: Regions,
+    state: int,
+    slopes: int,
+    inner: tuple[int, ...],
+    kept: tuple[int, ...],
+    checkpoint: int,
 ) -> Any:
     return results_of(regions[3])
 
@@ -155,12 +161,17 @@ def _run_while(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
 
 
 def _run_while_grad(
-    xs: Sequence[Any], regions: Regions, state: int, slopes: int, inner: tuple[int, ...]
+    xs: Sequence[Any],
+    regions: Regions,
+    state: int,
+    slopes: int,
+    inner: tuple[int, ...],
+    **how: Any,
 ) -> tuple[Any, ...]:
     test, body, step, last, none = regions
     start, count = tuple(xs[:state]), len(last.results)
     gs, sums = list(xs[state : state + slopes]), list(xs[state + slopes : state + slopes + count])
-    captured = tuple(xs[state + slopes + count :])
+    captured = tuple(xs[state + slopes + count : -1])
     now, states = start, []
     while run(test, (*now, *captured))[0]:
         states.append(now)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from weft.capture.capture import Captured
-from weft.debug.saved import saved_within
+from weft.debug.saved import loops_within, saved_within
 from weft.ir import Node
 from weft.runtime.executable import Executable
 from weft.runtime.native_program import Native
@@ -58,6 +58,15 @@ class Explanation:
         later = self.executable.forward.function.results[results:]
         return tuple((_line(n), n.type.nbytes, n.op.name) for n in later)
 
+    @property
+    def loops(self) -> tuple[tuple[str, int, int], ...]:
+        """What loops keep for going back through them: the user's line, bytes of a step's state,
+        and of how many steps at most (0: all; else those between are computed again).
+        """
+        plans = [self.forward] if self.gradient is None else [self.forward, self.gradient]
+        found = [kept for plan in plans for kept in loops_within(plan.function)]
+        return tuple((_line(n), size, most) for n, size, most in found)
+
     def __str__(self) -> str:
         parts = [self._captured(self.executable.captured), self._plan("program", self.forward)]
         saved = self.saved
@@ -65,6 +74,12 @@ class Explanation:
             total = sum(b for _, b, _ in saved)
             lines = [f"saved for the gradient: {total:,} bytes in {len(saved)} values"]
             lines += [f"  {bytes_:>12,}  {op:<16} {line}" for line, bytes_, op in saved]
+            parts.append("\n".join(lines))
+        if self.loops:
+            lines = ["loops keep for their gradients the state before"]
+            for line, size, most in self.loops:
+                steps = f"at most {most:,} steps" if most else "every step"
+                lines.append(f"  {steps}, {size:,} bytes each  {line}".rstrip())
             parts.append("\n".join(lines))
         if self.gradient is not None:
             parts.append(self._plan("gradient", self.gradient))

@@ -1,10 +1,13 @@
-"""Values that a program with a backward() in it keeps from the way there for the way back."""
+"""What a program with a backward() in it keeps from the way there for the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from weft.ir import Node
+from weft.buffer import Layout
+from weft.ir import Function, Node
+from weft.schedule.stack import entry
 from weft.schedule.steps import ARENA, ProgramPlan, Spot, Step
 
 Kept = tuple[Node, int]  # the value, and its bytes in memory
@@ -31,6 +34,22 @@ def saved_within(plan: ProgramPlan, outputs: Sequence[int]) -> list[Kept]:
             reader = last.get(id(spot.block), i)
             if spot.base == ARENA and spot.block is not None and not ahead[reader]:
                 out.append((_written(plan, step, spot), spot.block.size))
+    return out
+
+
+def loops_within(f: Function) -> list[tuple[Node, int, int]]:
+    """The loops that keep states to go back through them: a node to know each by, bytes of a
+    state, and how many states at most (0: all).
+    """
+    out = []
+    for n in f.order:
+        if n.op.name == "while_grad":
+            kept: Any = n.inputs[: n.attr("state")]
+            size = entry([Layout.dense(i.type) for i in kept])
+            named = n.inputs[-1] if n.inputs[-1].loc is not None else n
+            out.append((named, size, int(n.attr("checkpoint"))))
+        for r in n.regions:
+            out += loops_within(r)
     return out
 
 

@@ -12,9 +12,16 @@ from typing import Any
 from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.schedule.launch import Launch
-from weft.schedule.stack import HANDLE, plan_more, plan_pop, plan_push
-from weft.types import TensorType
-from weft.types.dtype import int64
+from weft.schedule.stack import (
+    HANDLE,
+    Field,
+    plan_back,
+    plan_clear,
+    plan_keep,
+    plan_more,
+    plan_pop,
+    plan_short,
+)
 
 ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
 
@@ -46,8 +53,36 @@ def _while(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     test, body = n.regions
     count = len(body.results)
     state = _copies(p, inputs[:count])
-    _loop(p, test, body, state, inputs[count:])
+    reverse = _reverse(p.f, n)
+    if reverse is None:
+        _loop(p, test, body, state, inputs[count:])
+    else:
+        p.kept[n] = _kept(p, test, body, state, inputs[count:], dict(reverse.attrs))
     return state
+
+
+def _reverse(f: Function, loop: Node) -> Node | None:
+    """The reverse of a loop in the same function, if there is one: it needs no second run then."""
+    found = [n for n in f.order if n.op.name == "while_grad" and _loop_of(n) is loop]
+    return found[0] if len(found) == 1 else None
+
+
+def _loop_of(n: Node) -> Node | None:
+    """The loop whose reverse a node is, where that is in sight."""
+    result = n.inputs[-1]
+    return result.inputs[0] if result.is_pick else None
+
+
+def _kept(
+    p: Any, test: Function, body: Function, state: list[Any], captured: Any, attrs: dict[str, Any]
+) -> Any:
+    """Run a loop that keeps the state before its steps; the handle of its stack."""
+    handle = p.stack(HANDLE)
+    p.append(plan_clear(), (handle,), ())
+    values = [state[i] for i in attrs["kept"]] if len(state) != attrs["state"] else state
+    launch = plan_keep([v.layout for v in values], attrs["checkpoint"])
+    _loop(p, test, body, state, captured, lambda: p.append(launch, (handle, *values), ()))
+    return handle
 
 
 def _loop(
@@ -78,28 +113,26 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     inits = list(inputs[:count])
     given = inputs[count : count + slopes]
     begun = inputs[count + slopes : count + slopes + total]
-    captured = inputs[count + slopes + total :]
+    captured = inputs[count + slopes + total : -1]
     outs = [p.room(Layout.dense(r.type)) for r in last.results]
-    handle = p.stack(Layout.dense(TensorType((HANDLE // 8,), int64)))
     start = len(p.steps)
     state = _copies(p, inits)
-    layouts = [s.layout for s in state]
-    _loop(
-        p, test, body, state, captured,
-        lambda: p.append(plan_push(layouts), (handle, *state), ()),
-    )  # fmt: skip
-    idle = p.jump(IF_FALSE, _more(p, handle, 0))
+    handle = p.kept.get(_loop_of(n))
+    if handle is None:
+        handle = _kept(p, test, body, state, captured, attrs)
+    between = p.stack(HANDLE)
+    p.append(plan_clear(), (between,), ())
+    idle = p.jump(IF_FALSE, _more(p, handle, 0, Field.STEPS))
     gs, sums = _copies(p, given), _copies(p, begun)
     again = len(p.steps)
-    leave = p.jump(IF_FALSE, _more(p, handle, 1))
-    p.append(plan_pop(layouts), (handle, *state), ())
+    leave = p.jump(IF_FALSE, _more(p, handle, 1, Field.STEPS))
+    _fetch(p, handle, between, body, state, captured)
     parts = [sums[i] for i in inner]
     _into(p, [*gs, *parts], p.region(step, (*state, *gs, *parts, *captured)))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)
     _alive([*state, *gs, *sums], again, len(p.steps) - 1)
-    p.append(plan_pop(layouts), (handle, *state), ())  # empty again, for the next time
     _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
     end = p.jump(ALWAYS)
     idle.target = len(p.steps)
@@ -109,11 +142,33 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     return outs
 
 
+def _fetch(
+    p: Any, handle: Any, between: Any, body: Function, state: list[Any], captured: Sequence[Any]
+) -> None:
+    """The state before the last step that is left, computed again from where it was kept last."""
+    layouts = [s.layout for s in state]
+    there = p.jump(IF_TRUE, _more(p, between, 0, Field.COUNT))
+    p.append(plan_back(layouts), (handle, *state), ())
+    p.append(plan_keep(layouts, 0), (between, *state), ())
+    start = len(p.steps)
+    launch = plan_short()
+    short = p.room(launch.outs[0])
+    p.append(launch, (handle, between, short), ())
+    done = p.jump(IF_FALSE, short)
+    _into(p, state, p.region(body, (*state, *captured)))
+    p.append(plan_keep(layouts, 0), (between, *state), ())
+    p.jump(ALWAYS).target = start
+    there.target = done.target = len(p.steps)
+    _hold(p, start)
+    _alive(state, start, len(p.steps) - 1)
+    p.append(plan_pop(layouts), (handle, between, *state), ())
+
+
 PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad}
 
 
-def _more(p: Any, handle: Any, than: int) -> Any:
-    launch: Launch = plan_more(than)
+def _more(p: Any, handle: Any, than: int, field: Field) -> Any:
+    launch: Launch = plan_more(than, field)
     flag = p.room(launch.outs[0])
     p.append(launch, (handle, flag), ())
     return flag

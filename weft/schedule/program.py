@@ -48,6 +48,7 @@ class _Planner:
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
         self.stacks: list[Spot] = []
+        self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
         self.spots: dict[Node, Spot] = {
             p: Spot(OPERANDS + i, 0, layout)
             for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))

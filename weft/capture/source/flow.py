@@ -16,7 +16,7 @@ from weft.capture.source.symbolic import Loop, branch
 from weft.capture.structure import flatten
 from weft.control.build import truth
 from weft.control.nodes import BOOL
-from weft.errors import DTypeError, ShapeError
+from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.creation import full
 from weft.ops.define import Value, capturing, installed, real
@@ -30,6 +30,7 @@ Thunk = Callable[[], Any]
 Put = Callable[..., None]
 Names = tuple[str, ...]
 _UNROLLED = 8  # steps of a range after which a break on tensors makes it a loop of the program
+_LONG = 64  # steps of a range beyond which it is a loop of the program wherever it can be
 
 
 def load(read: Thunk) -> Any:
@@ -88,7 +89,12 @@ def while_(check: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: 
 
 def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     if isinstance(items, Range):
-        return _count(items, body, get, put, names, None)
+        return counted(items, body, get, put, names, None)
+    if is_long(items):
+        try:
+            return counted(Range(items.start, items.stop, items.step), body, get, put, names, None)
+        except CaptureError:  # step by step, then
+            pass
     steps = iter(iterate(items))
     left = len(items) if isinstance(items, range) else 0
 
@@ -102,7 +108,7 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
                     return signal
             elif left > _UNROLLED:
                 rest = Range(x + items.step, items.stop, items.step)
-                return _count(rest, body, get, put, names, signal)
+                return counted(rest, body, get, put, names, signal)
             else:
                 stop = logical_or(_value(signal.broke), _value(signal.returns))
                 return branch(stop, partial(_same, signal), go_on, get, put, names)
@@ -171,7 +177,21 @@ def as_index(x: Any) -> Any:
     return x if x.type.shape == () else reshape(x, shape=())
 
 
-def _count(items: Range, body: Any, get: Thunk, put: Put, names: Names, signal: Any) -> Any:
+def is_long(items: Any) -> bool:
+    """Whether a range is better a loop of the program than gone through while it is captured."""
+    now = capturing.now
+    return type(items) is range and len(items) > _LONG and now is not None and not now.by_hand
+
+
+def counted(
+    items: Range,
+    body: Any,
+    get: Thunk,
+    put: Put,
+    names: Names,
+    signal: Any,
+    checkpoint: int | bool | None = None,
+) -> Any:
     """A loop of the program over a range."""
     now = full(items.start, shape=(), dtype=int64)
 
@@ -192,7 +212,7 @@ def _count(items: Range, body: Any, get: Thunk, put: Put, names: Names, signal: 
         put(*values[:-1])
         now = values[-1]
 
-    return Loop(more, step, get_all, put_all, (*names, "the index"), signal).run()
+    return Loop(more, step, get_all, put_all, (*names, "the index"), signal, checkpoint).run()
 
 
 def iterate(items: Any) -> Any:

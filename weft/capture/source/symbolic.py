@@ -104,9 +104,17 @@ class Loop:
     """A loop being captured."""
 
     def __init__(
-        self, check: Thunk, body: Thunk, get: Thunk, put: Put, names: Sequence[str], signal: Any
+        self,
+        check: Thunk,
+        body: Thunk,
+        get: Thunk,
+        put: Put,
+        names: Sequence[str],
+        signal: Any,
+        checkpoint: int | bool | None = None,
     ) -> None:
         self.check, self.body, self.get, self.put, self.names = check, body, get, put, names
+        self.checkpoint = checkpoint
         self.slots = Slots()
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
         self.numbers: set[int] = set()  # those that stay numbers to Python
@@ -179,7 +187,11 @@ class Loop:
         end = [after, self.slots.values(held), self._last_signal(signal)]
         values = self._values(leaves, form, at, inits, end)
         outs = build_while(
-            inits, notes, (test, params, [truth(value, "while")]), (body, params, values)
+            inits,
+            notes,
+            (test, params, [truth(value, "while")]),
+            (body, params, values),
+            self.checkpoint,
         )
         final = list(leaves)
         for i, o in zip(at, outs, strict=True):

@@ -54,6 +54,8 @@ clear:
   call void @set_word(ptr %handle, i64 0, i64 0)
   call void @set_word(ptr %handle, i64 1, i64 0)
   call void @set_word(ptr %handle, i64 2, i64 0)
+  call void @set_word(ptr %handle, i64 3, i64 0)
+  call void @set_word(ptr %handle, i64 4, i64 0)
   br label %after
 after:
   %next = add i64 %i, 1
