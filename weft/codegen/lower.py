@@ -14,6 +14,7 @@ from weft.codegen import (
     map,
     reduce,
     rows,
+    scalars,
     scan,
     scatter,
     search,
@@ -33,6 +34,7 @@ from weft.schedule.launch import KernelSpec
 from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
 from weft.schedule.rows import RowSpec
+from weft.schedule.scalars_spec import ScalarSpec
 from weft.schedule.scan import Scan
 from weft.schedule.scatter import Scatter
 from weft.schedule.search import Nonzero, SearchSorted
@@ -54,6 +56,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     GatherElements: gather.lower,
     Scatter: scatter.lower,
     Scan: scan.lower,
+    ScalarSpec: scalars.lower,
     Nonzero: search.lower,
     SearchSorted: search.lower,
     Sort: sort.lower,

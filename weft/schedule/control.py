@@ -12,6 +12,7 @@ from typing import Any
 from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.schedule.launch import Launch
+from weft.schedule.scalars import plan_scalars
 from weft.schedule.stack import (
     HANDLE,
     Field,
@@ -52,8 +53,13 @@ def _cond(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
 def _while(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     test, body = n.regions
     count = len(body.results)
-    state = _copies(p, inputs[:count])
     reverse = _reverse(p.f, n)
+    if reverse is None and (planned := plan_scalars(n, [x.layout for x in inputs])):
+        launch, taken, named = planned
+        outs = [p.room(layout) for layout in launch.outs]
+        p.append(launch, (*(inputs[i] for i in taken), *outs), (n, named))
+        return outs
+    state = _copies(p, inputs[:count])
     if reverse is None:
         _loop(p, test, body, state, inputs[count:])
     else:

@@ -30,7 +30,7 @@ Thunk = Callable[[], Any]
 Put = Callable[..., None]
 Names = tuple[str, ...]
 _UNROLLED = 8  # steps of a range after which a break on tensors makes it a loop of the program
-_LONG = 64  # steps of a range beyond which it is a loop of the program wherever it can be
+_LONG = 16  # steps of a range beyond which it is a loop of the program wherever it can be
 
 
 def load(read: Thunk) -> Any:
