@@ -80,7 +80,7 @@ def blocks(draw: Any, depth: int = 2, loop: bool = False) -> list[str]:
 def statements(depth: int, loop: bool) -> Any:
     kinds = [assignment, ternary]
     if depth:
-        kinds += [branches(depth - 1, loop), whiles(depth - 1), ranges(depth - 1), early]
+        kinds += [branches(depth - 1, loop), whiles(depth - 1), ranges(depth - 1), by_hand(), early]
     if loop:
         kinds.append(leaving)
     return st.one_of(kinds)
@@ -105,9 +105,27 @@ def whiles(draw: Any, depth: int) -> list[str]:
 @st.composite
 def ranges(draw: Any, depth: int) -> list[str]:
     i = f"i{next(_count)}"
-    bound = draw(st.sampled_from(["3", "n", "n + 1", "12"]))
+    bound = draw(st.sampled_from(["3", "n", "n + 1", "12", "20"]))
     body = [*draw(blocks(depth, True)), f"{draw(names)} = a * 0.5 + {i}"]
     return [f"for {i} in range({bound}):", *indented(body)]
+
+
+@st.composite
+def by_hand(draw: Any) -> list[str]:
+    """A loop said with a function."""
+    x, y, number = draw(names), draw(names), draw(numbers)
+    kept = draw(st.sampled_from(["None", "False", "2", "5"]))
+    less = f"(s[1] < {draw(st.integers(0, 5))}) & (s[0].sum() < {draw(numbers)})"
+    bound, copies = draw(st.sampled_from(["3", "n", "20"])), draw(st.sampled_from([1, 10]))
+    step = f"lambda i, s: (s * {number} + {y} + i * 0.125).tanh()"
+    fori = f"{x} = wf.fori_loop(0, {bound}, {step}, {x} * 1, checkpoint={kept})"
+    step = f"lambda s: ((s[0] * {number} + {y}).tanh(), s[1] + 1)"
+    start = f"({x} * 1, wf.tensor(0))"
+    loop = f"{x} = wf.while_loop(lambda s: {less}, {step}, {start}, checkpoint={kept})[0]"
+    step = f"lambda s, v: ((s * 0.5 + v).tanh(), s * v + {y})"
+    rows = f"wf.stack([{x}, {y}] * {copies})"
+    scan = f"{x} = wf.scan({step}, {x} * 1, {rows}, checkpoint={kept})[1].sum(axis=0).tanh()"
+    return [draw(st.sampled_from([fori, loop, scan]))]
 
 
 def function(lines: list[str]) -> Any:
@@ -115,7 +133,7 @@ def function(lines: list[str]) -> Any:
     text = "\n".join(["def f(a, b, c, n):", *indented(lines), "    return a, b, c", ""])
     file = f"<random program {next(_count)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"wf": wf}
     exec(compile(text, file, "exec"), space)
     return space["f"], text
 
