@@ -20,7 +20,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from weft.capture.source.convert import source
-from weft.compile import Compiled, compile, traced
+from weft.compile import compile, traced
+from weft.deploy.compiled import Compiled
 from weft.deploy.program import Program
 from weft.errors import ShapeError
 from weft.ops.define import capturing, installed

@@ -1,0 +1,272 @@
+"""A function that is captured call by call: which program is right for a call, and when another
+one is needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from weft.autodiff.mode import recording
+from weft.capture.capture import Captured, capture
+from weft.capture.instantiate import instantiate
+from weft.capture.signature import Marks, Policy, kind, signature, why
+from weft.capture.source import operators
+from weft.capture.structure import flatten
+from weft.debug.explain import Explanation
+from weft.errors import CaptureError, CaptureWarning
+from weft.ir import Function
+from weft.ops.define import Value, capturing
+from weft.runtime.executable import Executable, fits, unchanged
+from weft.runtime.pending import Pending, start
+from weft.runtime.start import engine
+
+#: captures of one function, beyond which it is run eagerly
+BUDGET = 64
+#: kinds of calls that run eagerly that are remembered
+MOST_EAGER = 1024
+#: instances of one program of symbolic sizes that are kept
+INSTANCES = 256
+
+Build = Callable[[Captured], Executable]
+
+
+class Compiled:
+    """A function that runs as native programs, one for each kind of call."""
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        build: Build,
+        fallback: bool,
+        name: str,
+        dynamic: bool | None = None,
+        fast_math: bool = False,
+    ) -> None:
+        self.function, self.build, self.fallback, self.name = f, build, fallback, name
+        self.programs: dict[Any, list[Executable]] = {}
+        self.policy, self.fast_math = Policy(dynamic), fast_math
+        self.symbolic: dict[Any, list[Instances]] = {}  # programs of open sizes, by kind of call
+        self.quick: dict[Any, Executable] = {}  # by the layouts of arguments that are tensors
+        self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
+        self.lock = threading.RLock()
+        self.captures = 0
+        self.seconds = 0.0, 0.0  # that the latest capture took, and making a program of it
+        self.reasons: list[str] = []  # of each capture
+        self.said = False  # whether it was warned of the budget
+        self.latest: tuple[Any, Executable] | None = None  # signature and program
+        functools.update_wrapper(self, f, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if capturing.now is not None:
+            return self.function(*args, **kwargs)  # part of what is being captured
+        quick = None if kwargs else _quick_key(args)
+        program = self.quick.get(quick)
+        if program is not None and program.guarded():
+            return program.call(args)
+        leaves, form = flatten((args, kwargs))
+        key = signature(leaves, form)
+        for program in self.programs.get(key, ()):
+            if program.fits(leaves):
+                whole = program.direct and len(program.arguments) == len(args)  # no tensor twice
+                if quick is not None and whole and len(self.programs[key]) == 1:
+                    self._remember(quick, program)
+                return program(leaves)
+        if key in self.eager:
+            return self.function(*args, **kwargs)
+        program = self._capture(key, leaves, form)
+        if program is None:
+            return self.function(*args, **kwargs)
+        return program(leaves)
+
+    def _remember(self, quick: Any, program: Executable) -> None:
+        if len(self.quick) >= BUDGET:
+            self.quick.clear()
+        self.quick[quick] = program
+
+    def start(self, *args: Any, **kwargs: Any) -> Pending:
+        """A call on another thread: `await` it, or ask its `result()`."""
+        return start(self, args, kwargs)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Function:
+        """The captured graph of a call with these arguments; printing it gives its text."""
+        return self._program(args, kwargs).captured.function
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What becomes of a call with these arguments: captured, fused, saved, placed."""
+        return Explanation(self.name, self._program(args, kwargs), self.reasons)
+
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+        leaves, form = flatten((args, kwargs))
+        key = signature(leaves, form)
+        for program in self.programs.get(key, ()):
+            if program.fits(leaves):
+                return program
+        made = self._capture(key, leaves, form)
+        if made is None:
+            raise CaptureError(
+                self.name,
+                got=f"a call that runs eagerly: {self.eager.get(key, 'the budget is used up')}",
+            )
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or "__wrapped__" not in self.__dict__:
+            object.__setattr__(self, name, value)
+        else:  # of the module, say: what is read from here is read there
+            setattr(self.function, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, (
+            self.function,
+            self.build,
+            self.fallback,
+            self.name,
+            self.policy.dynamic,
+            self.fast_math,
+        )
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def _capture(self, key: Any, leaves: list[Any], form: Any) -> Executable | None:
+        with self.lock:
+            for program in self.programs.get(key, ()):  # another thread may have been here
+                if program.fits(leaves):
+                    return program
+            engine()
+            of = kind(leaves, form)
+            for instances in reversed(self.symbolic.get(of, ())):
+                if instances.fit(leaves):
+                    return instances.make(self.programs, key, leaves)
+            try:
+                if self.captures >= BUDGET:
+                    raise CaptureError(
+                        self.name,
+                        expected=f"at most {BUDGET} kinds of calls",
+                        got=self._reason(key, leaves),
+                        hint="pass values that change as tensors",
+                    )
+                start = time.perf_counter()
+                captured = self._captured(of, leaves, form)
+                if self.fast_math:
+                    captured = replace(captured, fast=True)
+                made = time.perf_counter()
+                sized = captured.symbols is not None and captured.symbols.has_sizes
+                if sized:
+                    captured, symbolic = instantiate(captured, leaves), captured
+                program = self.build(captured)
+                self.seconds = made - start, time.perf_counter() - made
+            except CaptureError as e:
+                if not self.fallback:
+                    raise
+                spent = self.captures >= BUDGET
+                if len(self.eager) < MOST_EAGER:
+                    self.eager[key] = str(e)
+                if not (spent and self.said):  # once, not for every further kind of call
+                    self.said = spent
+                    warnings.warn(f"{self.name} runs eagerly: {e}", CaptureWarning, stacklevel=3)
+                return None
+            self.captures += 1
+            self.reasons.append(self._reason(key, leaves))
+            self.latest = key, program
+            self.quick.clear()
+            if sized:
+                found = Instances(symbolic, self.build)
+                self.symbolic.setdefault(of, []).append(found)
+                found.keep(self.programs, key, program)
+            else:
+                self.programs.setdefault(key, []).append(program)
+            return program
+
+    def _reason(self, key: Any, leaves: list[Any]) -> str:
+        """Why the programs there are do not do for a call."""
+        if self.latest is None:
+            return "the first call"
+        old, program = self.latest
+        symbols = program.captured.symbols
+        failed = symbols.failure(leaves, symbols.live()) if symbols is not None else None
+        guards = program.captured.guards
+        return (
+            why(old, key)
+            or (f"no longer {failed}" if failed else "")
+            or (guards.check() if guards is not None else "")
+            or "gradients are not where they were"
+        )
+
+    def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
+        """A capture with what the policy leaves open; closed, where the code can't take that."""
+        if self.latest is not None and self.latest[1].captured.guards is not None:
+            self.policy.outside |= set(self.latest[1].captured.guards.changed())
+        marks = self.policy.marks(of, leaves)
+        try:
+            found = capture(self.function, leaves, form, operators.call, marks)
+            if found.symbols is not None:
+                self.policy.captured(of, leaves, found.symbols)
+            return found
+        except Exception:
+            if not marks.opens(leaves):
+                raise
+        captured = capture(self.function, leaves, form, operators.call, Marks(numbers=False))
+        self.policy.closed.add(of)
+        return captured
+
+
+class Instances:
+    """A program of symbolic sizes, and its instances at the sizes of calls."""
+
+    def __init__(self, captured: Captured, build: Build) -> None:
+        self.captured, self.build = captured, build
+        self.made: dict[Any, Executable] = {}
+
+    def fit(self, leaves: list[Any]) -> bool:
+        """Whether the program is right for a call."""
+        symbols = self.captured.symbols
+        assert symbols is not None
+        known = symbols.failure(leaves) is None and unchanged(self.captured)
+        return known and fits(self.captured, leaves)
+
+    def make(
+        self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]
+    ) -> Executable:
+        """The instance for a call. Kernels take sizes, so no code is generated for it."""
+        program = self.build(instantiate(self.captured, leaves))
+        self.keep(programs, key, program)
+        return program
+
+    def at(self, leaves: list[Any]) -> Executable:
+        """The instance for the sizes of a call."""
+        key = tuple([x.type for x in leaves if isinstance(x, Value)])
+        found = self.made.get((key, ()))
+        return self.make({}, key, leaves) if found is None else found
+
+    def keep(self, programs: dict[Any, list[Executable]], key: Any, program: Executable) -> None:
+        """Remember an instance; beyond the limit the oldest is forgotten."""
+        if len(self.made) >= INSTANCES:
+            oldest = next(iter(self.made))
+            gone = self.made.pop(oldest)
+            programs[oldest[0]] = [p for p in programs.get(oldest[0], ()) if p is not gone]
+        self.made[key, program.captured.exact] = program
+        programs.setdefault(key, []).append(program)
+
+
+def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The key of a call on tensors alone, none of which wants a gradient; None for others."""
+    try:
+        key = [x.data.layout for x in args if x.note is None]
+    except AttributeError:
+        return None
+    if len(key) != len(args):
+        return None
+    key.append(recording.get())
+    return tuple(key)
