@@ -187,6 +187,13 @@ def test_hostile_files_are_refused(name, path):
         wf.load(path)
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_pickle_of_pytorchs_is_named_and_not_opened(zipped, path):
+    torch.save({"w": torch.ones(2)}, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ArtifactError, match=r"pickle.*never opened.*save_file"):
+        wf.load(path)
+
+
 KILLED = textwrap.dedent(
     """
     import sys

@@ -49,6 +49,8 @@ _SPELLED = {d: name for name, d in NAMES.items()}
 #: bytes of a header that is read; the format's own limit
 HEADER = 100_000_000
 METADATA = "__metadata__"
+#: how PyTorch's files begin: a zip archive, and what was written before there were such
+_PICKLES = (b"PK\x03\x04", b"\x80\x02")
 
 
 def write(path: Path, tensors: Mapping[str, Value], metadata: Mapping[str, str]) -> None:
@@ -141,6 +143,14 @@ def _header(f: BinaryIO, size: int, place: str) -> tuple[dict[str, Any], int]:
     lead = f.read(8)
     if len(lead) < 8:
         raise _damaged(place, "a header", f"{len(lead)} bytes")
+    if lead.startswith(_PICKLES):
+        raise ArtifactError(
+            place,
+            expected="a safetensors file",
+            got="a pickle, such as torch.save writes",
+            hint="pickles can run code and are never opened; load it where it was written, and "
+            "save the state dict with safetensors.torch.save_file",
+        )
     (length,) = struct.unpack("<Q", lead)
     if length > min(HEADER, size - 8):
         raise _damaged(place, f"a header of at most {min(HEADER, size - 8):,} bytes", f"{length:,}")
