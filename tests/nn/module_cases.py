@@ -96,6 +96,26 @@ LAYERS = [
         on=_BATCH, call={"src_mask": _TRUE_ABOVE, "src_key_padding_mask": _PADDED},
     ),
     case("TransformerDecoderLayer", 4, 2, 8, 0.0, batch_first=True, on=(_BATCH, _KEYS)),
+    case(
+        "TransformerDecoderLayer", 4, 2, 8, 0.0, "gelu", batch_first=True, norm_first=True,
+        on=(_BATCH, _KEYS), call={
+            "tgt_mask": _TRUE_ABOVE, "tgt_key_padding_mask": _PADDED,
+            "memory_mask": np.triu(np.ones((5, 6), bool), 2),
+            "memory_key_padding_mask": np.array([[False] * 6, [False] * 4 + [True] * 2] * 2)[:3],
+        },
+    ),
+    case(
+        "TransformerEncoderLayer", 4, 2, 8, 0.0, bias=False, on=_SEQ,
+        call={"src_mask": np.where(_TRUE_ABOVE, -np.inf, 0.0).astype(np.float32)},
+    ),
+    case(
+        "MultiheadAttention", 4, 2, batch_first=True, on=(_BATCH,) * 3,
+        call={"attn_mask": normal(6, 5, 5), "need_weights": False},
+    ),
+    case("RNN", 4, 6, 3, bidirectional=True, on=_SEQ),
+    case("GRU", 4, 6, bias=False, batch_first=True, on=_BATCH),
+    case("GRUCell", 4, 6, bias=False, on=normal(3, 4)),
+    case("RNNCell", 4, 6, nonlinearity="relu", on=(normal(3, 4), normal(3, 6))),
     case("TransformerDecoderLayer", 4, 2, 8, 0.0, norm_first=True, on=(_SEQ, normal(6, 3, 4))),
 ]  # fmt: skip
 
@@ -134,4 +154,7 @@ STATELESS = [
     case("NLLLoss", on=(normal(6, 4), whole(6, most=4))),
     case("CrossEntropyLoss", on=(normal(6, 4), whole(6, most=4))),
     case("CrossEntropyLoss", None, label_smoothing=0.2, on=(normal(6, 4), whole(6, most=4))),
+    case("CrossEntropyLoss", reduction="sum", on=(normal(6, 4, 3), whole(6, 3, most=4))),
+    case("CrossEntropyLoss", ignore_index=2, on=(normal(6, 4), whole(6, most=4))),
+    case("NLLLoss", reduction="none", on=(normal(6, 4, 3), whole(6, 3, most=4))),
 ]  # fmt: skip

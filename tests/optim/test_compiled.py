@@ -88,3 +88,18 @@ def test_a_compiled_step_gives_the_bits_of_eager(model, shape, name, kwargs):
     assert losses == want
     for a, b in zip(cells, others, strict=True):
         assert (a == b).all()
+
+
+def test_updates_are_part_of_the_kernels_that_make_gradients():
+    """No weight costs a launch of its own: its update follows its gradient, element by element."""
+    net = nn.Sequential(*(nn.Linear(16, 16) for _ in range(4)))
+    opt = wf.optim.AdamW(net.parameters())
+
+    def step(x):
+        opt.zero_grad()
+        (net(x) ** 2).mean().backward()
+        opt.step()
+
+    said = str(wf.compile(step).explain(wf.ones((8, 16)))).splitlines()
+    roots = [line.split()[1] for line in said if " sqrt " in line and "f32[16" in line]
+    assert roots.count("contract") == 4 and len(roots) <= len(list(net.parameters()))
