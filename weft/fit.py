@@ -25,6 +25,7 @@ from weft.deploy.state import load, save
 from weft.errors import DTypeError, ShapeError, StateError
 from weft.nn.module import Module
 from weft.optim.clipping import clip_grad_norm_
+from weft.optim.optimizer import Optimizer
 from weft.optim.plateau import ReduceLROnPlateau
 from weft.tensor.arguments import flag, integer, word
 from weft.tensor.random import get_rng_state, set_rng_state
@@ -78,23 +79,27 @@ def fit(
     True
     """
     place = "fit"
-    if not isinstance(model, Module):
-        raise DTypeError(place, expected="a Module", got=type(model).__name__)
+    _check(model, loss, optimizer, loader, metrics or {})
     if integer(epochs, f"{place} epochs") < 0:
         raise ShapeError(place, expected="0 epochs or more", got=str(epochs))
     patience = None if early_stop is None else integer(early_stop, f"{place} early_stop")
+    if patience is not None and patience < 1:
+        raise ShapeError(place, expected="an early_stop of 1 epoch or more", got=str(patience))
     word(scheduler_step, f"{place} scheduler_step", ("epoch", "step"))
     loop = _Loop(model, loss, optimizer, dict(metrics or {}), scheduler, max_norm)
     if flag(compile, f"{place} compile"):
         loop.step, loop.measure = compiled(loop.step), compiled(loop.measure)  # type: ignore[method-assign]
-    path = None if checkpoint is None else Path(checkpoint)
+    path = None if checkpoint is None else _path(checkpoint, "checkpoint")
+    curves = None if tensorboard is None else _path(tensorboard, "tensorboard")
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)  # better now than after an epoch
     if path is not None and flag(resume, f"{place} resume") and path.exists():
         loop.restore(load(path), path.name)
     was_training = model.training
     with ExitStack() as stack:
         show = stack.enter_context(Progress(flag(progress, f"{place} progress"), epochs))
-        if tensorboard is not None:
-            loop.events = stack.enter_context(EventWriter(tensorboard))
+        if curves is not None:
+            loop.events = stack.enter_context(EventWriter(curves))
         stopping = stack.enter_context(_finishing())
         try:
             while loop.epoch < epochs and not loop.finished:
@@ -114,6 +119,25 @@ def fit(
     if stopping():
         raise KeyboardInterrupt
     return loop.history
+
+
+def _check(model: Any, loss: Any, optimizer: Any, loader: Any, metrics: Any) -> None:
+    kinds: list[tuple[Any, str, bool]] = [
+        (model, "a Module as the model", isinstance(model, Module)),
+        (loss, "a function of output and target as the loss", callable(loss)),
+        (optimizer, "an optimizer", isinstance(optimizer, Optimizer)),
+        (loader, "a loader to go through", isinstance(loader, Iterable)),
+        (metrics, "metrics as a dict of functions", isinstance(metrics, Mapping)),
+    ]
+    for given, expected, fits in kinds:
+        if not fits:
+            raise DTypeError("fit", expected=expected, got=type(given).__name__)
+
+
+def _path(given: Any, what: str) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise DTypeError("fit", expected=f"a path as {what}", got=type(given).__name__)
+    return Path(given)
 
 
 class _Loop:

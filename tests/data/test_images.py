@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import weft as wf
-
-Image = pytest.importorskip("PIL.Image")
 
 
 @pytest.fixture

@@ -150,6 +150,11 @@ def test_a_killed_run_goes_on(tmp_path):
     assert bits(model) == bits(whole) and again == history
 
 
+def test_a_checkpoint_may_be_in_a_folder_that_is_not_there_yet(tmp_path):
+    run(epochs=1, checkpoint=tmp_path / "runs" / "first" / "run.wf")
+    assert wf.load(tmp_path / "runs" / "first" / "run.wf")["epoch"] == 1
+
+
 def test_resume_false_begins_anew(tmp_path):
     path = tmp_path / "run.wf"
     run(epochs=2, checkpoint=path)
@@ -217,7 +222,6 @@ def test_says_a_line_an_epoch(capsys):
 
 
 def test_bar_on_a_terminal(capsys, monkeypatch):
-    pytest.importorskip("rich")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     with Progress(True, 1) as show:
         assert show.bar is not None
@@ -231,6 +235,18 @@ def test_wrong_arguments():
     model, opt, _, loader = make()
     with pytest.raises(wf.errors.DTypeError, match="a Module"):
         wf.fit(lambda x: x, F.cross_entropy, opt, loader, epochs=1)
+    for wrong, match in [
+        ((model, "mse", opt, loader), "a function of output and target"),
+        ((model, F.cross_entropy, None, loader), "an optimizer, got NoneType"),
+        ((model, F.cross_entropy, opt, 3), "a loader"),
+    ]:
+        with pytest.raises(wf.errors.DTypeError, match=match):
+            wf.fit(*wrong, epochs=1)
+    for options in ({"checkpoint": 3}, {"tensorboard": 3}, {"metrics": [accuracy]}):
+        with pytest.raises(wf.errors.DTypeError, match=next(iter(options))):
+            wf.fit(model, F.cross_entropy, opt, loader, epochs=1, **options)
+    with pytest.raises(wf.errors.ShapeError, match="1 epoch or more"):
+        wf.fit(model, F.cross_entropy, opt, loader, epochs=1, early_stop=0)
     with pytest.raises(wf.errors.ShapeError, match="0 epochs or more"):
         wf.fit(model, F.cross_entropy, opt, loader, epochs=-1)
     with pytest.raises(wf.errors.ShapeError, match="at least one batch"):
