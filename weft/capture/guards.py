@@ -289,6 +289,10 @@ class Guards:
             for part in _elements(x) if type(x) in (list, dict, set) else ():
                 self.state(part)
             return
+        if type(x) is tuple:  # holds the same for ever; often one that the code has just made
+            for part in x:
+                self.state(part)
+            return
         found = parts(x)
         said = f"the content of {_called(x)}"
         if found is None:
