@@ -55,7 +55,7 @@ _PROTOCOLS = {
 
 def _is_own_method(name: str) -> bool:
     """Methods and operators that are not a function of the package under the same name."""
-    method = getattr(wf.Tensor, name)
+    method = getattr(wf.Tensor, name, None)  # names of elsewhere are listed, and not there
     if not callable(method) or method is getattr(object, name, None) or name in _PROTOCOLS:
         return False
     return (name.startswith("__") or name[0] != "_") and method is not getattr(wf, name, None)
