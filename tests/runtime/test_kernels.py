@@ -1,5 +1,6 @@
 import ast
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -362,3 +363,52 @@ def test_fingerprint_covers_all_that_codegen_imports():
                 todo += [p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()]
     missing = {p.relative_to(ROOT / "weft").as_posix() for p in seen - covered}
     assert not {m for m in missing if not m.startswith(say_nothing_about_code)}
+
+
+@dataclass(frozen=True)
+class Through:
+    """A kernel that returns a number through a long function that all of its kind have."""
+
+    number: int
+
+    def key(self):
+        return f"through {self.number}"
+
+
+def _through(spec):
+    lines = "".join(f"  %a{n} = xor i64 %a{n - 1}, {n ^ (n - 1)}\n" for n in range(1, 200))
+    return (
+        "define internal i64 @long(i64 %a0) noinline nounwind {\n"
+        f"{lines}  ret i64 %a199\n}}\n"
+        "define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {\n"
+        f"  %x = call i64 @long(i64 {spec.number ^ 199})\n  ret i64 %x\n}}\n"
+    )
+
+
+def test_what_kernels_have_in_common_is_compiled_once(monkeypatch, disk):
+    monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, _through)
+    monkeypatch.setattr(kernels, "_parts", {})
+    texts, inner = [], jit.compile_object
+    monkeypatch.setattr(jit, "compile_object", lambda t, *a: texts.append(t) or inner(t, *a))
+    held = kernels.codes([Through(n) for n in range(4)])
+    assert [call(c.address("kernel")) for c in held] == [0, 1, 2, 3]
+    assert len(texts) == 5  # four kernels, and once what they share
+    del held
+    gc.collect()
+    assert call(kernels.code(Through(2)).address("kernel")) == 2  # whole again from disk
+    assert len(texts) == 5
+
+
+def test_what_failed_to_compile_is_compiled_anew(monkeypatch, disk):
+    monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, _through)
+    monkeypatch.setattr(kernels, "_parts", {})
+    inner = jit.compile_object
+
+    def fails(text):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(jit, "compile_object", fails)
+    with pytest.raises(WeftError, match="no luck"):
+        kernels.code(Through(5))
+    monkeypatch.setattr(jit, "compile_object", inner)
+    assert call(kernels.code(Through(5)).address("kernel")) == 5

@@ -184,16 +184,19 @@ def _compiler(target: Target) -> Iterator[Compiler]:
 
 
 class Code:
-    """Machine code in memory. One engine each, freed when this object is dropped."""
+    """Machine code in memory, of an object file and those it calls. One engine each, freed when
+    this object is dropped.
+    """
 
-    def __init__(self, obj: bytes) -> None:
+    def __init__(self, *objects: bytes) -> None:
         _ready()
         with _compiling():
             nothing = llvm().parse_assembly("", _empty_context())
             machine = _native().create_target_machine(jit=True)  # the engine's own from here on
             self._engine = llvm().create_mcjit_compiler(nothing, machine)
             self._engine.remove_module(nothing)  # or the engine would compile it: 0.8 ms
-            self._engine.add_object_file(llvm().ObjectFileRef.from_data(obj))
+            for x in objects:
+                self._engine.add_object_file(llvm().ObjectFileRef.from_data(x))
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:

@@ -24,6 +24,7 @@ from weft.codegen import (
     transpose,
     window,
 )
+from weft.codegen.parts import apart
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
 from weft.schedule.attention import Attention
@@ -78,3 +79,8 @@ def lower(spec: KernelSpec) -> str:
             got=type(spec).__name__,
         )
     return family(spec)
+
+
+def lower_apart(spec: KernelSpec) -> list[str]:
+    """The same as several modules: what is the kernel's own, and what others have too."""
+    return apart(lower(spec))

@@ -99,7 +99,7 @@ class Engine:
         text = native_text(tensor, buffer, note)
         _check_symbols(text)
         name = f"engine {blake2b(text.encode(), digest_size=16).hexdigest()}"
-        self.code = kernels.load(name, lambda: text)
+        self.code = kernels.load(name, lambda: [text])
         self._alive: list[Any] = []
         given = {
             "tensor_type": tensor,

@@ -7,10 +7,12 @@ compile it once; different kernels compile side by side.
 
 from __future__ import annotations
 
+import itertools
 import os
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -28,6 +30,10 @@ SOURCES = ("codegen", "schedule", "types", "ops/scalar.py", "ops/rules.py", "ops
 _live: WeakValueDictionary[KernelSpec, jit.Code] = WeakValueDictionary()
 _pinned: dict[KernelSpec, jit.Code] = {}
 _turns: dict[KernelSpec, threading.Lock] = {}
+
+#: objects of functions that several kernels have, by their text; so many are kept
+_parts: dict[str, Future[bytes]] = {}
+PARTS = 512
 
 
 def code(spec: KernelSpec) -> jit.Code:
@@ -54,12 +60,12 @@ def code(spec: KernelSpec) -> jit.Code:
     return found
 
 
-def _lower(spec: KernelSpec) -> str:
-    """The LLVM module of a kernel. The families of kernels are loaded with the first that is made:
+def _lower(spec: KernelSpec) -> list[str]:
+    """The LLVM modules of a kernel. The families of kernels are loaded with the first that is made:
     a process that finds all of its kernels on disk never needs them.
     """
-    text: str = import_module("weft.codegen.lower").lower(spec)
-    return text
+    texts: list[str] = import_module("weft.codegen.lower").lower_apart(spec)
+    return texts
 
 
 def codes(specs: Sequence[KernelSpec]) -> list[jit.Code]:
@@ -89,13 +95,15 @@ def forget() -> None:
     _pinned.clear()
 
 
-def load(name: str, text: Callable[[], str], target: jit.Target | None = None) -> jit.Code:
-    """Machine code kept on disk under `name`, or made now of the LLVM module that `text` gives."""
-    key = f"{name}\n{fingerprint()}\n{(target or jit.host()).fingerprint}"
+def load(name: str, texts: Callable[[], list[str]]) -> jit.Code:
+    """Machine code kept on disk under `name`, or made now of the LLVM modules that `texts` gives:
+    its own, and those it calls, which others may have too.
+    """
+    key = f"{name}\n{fingerprint()}\n{jit.host().fingerprint}"
     stored = disk().get(key)
     if stored is None:
         try:
-            stored = jit.compile_object(text(), target)
+            stored = _joined(_compiled(*texts()))
         except RuntimeError as e:  # what llvmlite raises, with LLVM's words
             if isinstance(e, WeftError):
                 raise
@@ -106,7 +114,42 @@ def load(name: str, text: Callable[[], str], target: jit.Target | None = None) -
                 hint="this is a mistake in Weft: please report it with this message",
             ) from None
         disk().put(key, stored)
-    return jit.Code(stored)
+    return jit.Code(*_taken_apart(stored))
+
+
+def _compiled(main: str, *parts: str) -> list[bytes]:
+    """The objects of a kernel: its own, and its parts, some of which another thread may be
+    compiling or have compiled.
+    """
+    made: dict[str, Future[bytes]] = {}
+    for part in parts:
+        made[part] = mine = Future[bytes]()
+        found = _parts.setdefault(part, mine)
+        if found is not mine:
+            made[part] = found
+            continue
+        try:
+            mine.set_result(jit.compile_object(part))
+        except BaseException as e:
+            del _parts[part]
+            mine.set_exception(e)
+            raise
+    own = jit.compile_object(main)
+    if len(_parts) > PARTS:
+        _parts.clear()
+    return [own, *(made[p].result() for p in parts)]
+
+
+def _joined(objects: Sequence[bytes]) -> bytes:
+    sizes = (len(objects), *map(len, objects))
+    return struct.pack(f"<{len(sizes)}q", *sizes) + b"".join(objects)
+
+
+def _taken_apart(stored: bytes) -> list[bytes]:
+    (count,) = struct.unpack_from("<q", stored)
+    sizes, at = struct.unpack_from(f"<{count}q", stored, 8), 8 + 8 * count
+    ends = itertools.accumulate(sizes, initial=at)
+    return [stored[i:j] for i, j in itertools.pairwise(ends)]
 
 
 @cache
@@ -147,4 +190,11 @@ def _source_files(root: str) -> Iterator[str]:
             yield from (os.path.join(folder, n) for n in sorted(names) if n.endswith(".py"))
 
 
-os.register_at_fork(after_in_child=_turns.clear)  # held by threads that the child doesn't have
+def _forked() -> None:
+    """What other threads were at is not going to be finished in a child."""
+    _turns.clear()
+    for part in [p for p, made in _parts.items() if not made.done()]:
+        del _parts[part]
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -16,6 +16,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.ops.contraction import Window
 from weft.ops.define import Op, constant, parameter
 from weft.ops.movement import broadcast_to, reshape
 from weft.schedule.beside import LEAST, MOST as MOST_PRODUCTS, products
@@ -137,7 +138,7 @@ class _Partition:
         if op.fold:
             return self._fold_joins(n, op, k)
         if op.contract is not None and k.kind == "map" and shape == k.shape:
-            return "" if self._has_twin(n, k) else "contract"
+            return "" if self._has_twin(n, k) or _in_parts(n) else "contract"
         return ""
 
     def _wide_joins(self, n: Node, op: Op, k: _Kernel) -> str:
@@ -275,6 +276,15 @@ class _Partition:
         if len(nodes) == 1:
             return Group((nodes[0],), nodes[0].inputs, (nodes[0],))
         return Group(tuple(nodes), tuple(inputs), tuple(outputs), k.kind)
+
+
+def _in_parts(n: Node) -> bool:
+    """Whether a contraction falls into parts whose results lie in every so manieth place, as the
+    gradient of a convolution with strides does: what goes on from it would go by single elements.
+    """
+    op: Op = n.op  # type: ignore[assignment]
+    c = op.contract(*(i.type for i in n.inputs), **dict(n.attrs))  # type: ignore[misc]
+    return any(isinstance(axis, Window) and axis.step > 1 for axis in (*c.a, *c.b))
 
 
 def _literal(n: Node) -> bool:
