@@ -176,3 +176,17 @@ def test_kernels_stay_small():
 
     sizes = [len(k.split()) for k in kernels(f, wf.ones(7))]
     assert sum(sizes) == 400 and max(sizes) <= MOST
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_what_goes_on_from_the_gradient_of_a_convolution_with_strides_is_a_kernel_of_its_own(
+    stride,
+):
+    def f(x, w):
+        y, pull = wf.vjp(lambda x: F.conv2d(x, w, stride=stride), x)
+        return wf.relu(pull(y)[0] * 2 + 1)
+
+    w = wf.ones((3, 4, 1, 1))
+    last = kernels(f, wf.ones((2, 4, 8, 8)), w)[-1]
+    assert last.endswith("multiply add relu")
+    assert last.startswith("contract") == (stride == 1)
