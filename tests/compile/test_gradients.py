@@ -11,8 +11,6 @@ from tests.compile.lab import bits, compiled, random, same
 from weft import nn
 from weft.errors import CaptureWarning, GradError
 
-pytestmark = pytest.mark.tiny
-
 
 def gradients(f, *leaves):
     """What f().backward() leaves behind."""

@@ -47,7 +47,7 @@ def _ours(f: Any) -> bool:
 
 #: what Python and NumPy call with arguments of their own, and errors of their own
 _PROTOCOLS = {
-    "__array__", "__deepcopy__", "__dlpack__", "__format__", "__init__",
+    "__array__", "__deepcopy__", "__dlpack__", "__format__", "__getattr__", "__init__",
     "__init_subclass__", "__int__",
     "__subclasshook__",
 }  # fmt: skip
