@@ -106,7 +106,10 @@ def on_post_page(output, page, config):
 
 
 def on_config(config):
-    """The pages that are made, and every decision, join the navigation."""
+    """The pages that are made, those of single errors and every decision join the navigation."""
+    errors = sorted(p.name for p in (ROOT / "docs" / "errors").glob("*.md"))
+    if errors:
+        config.nav.append({"Errors": [f"errors/{name}" for name in errors]})
     decisions = sorted(p.name for p in (ROOT / "docs" / "decisions").glob("*.md"))
     config.nav += [
         {"Reference": [f"reference/{name}" for name in pages()]},
