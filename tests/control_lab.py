@@ -4,6 +4,10 @@ node, captured and native. All must give the same bits, gradients included.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +19,7 @@ from weft.capture.evaluate import evaluate
 from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.compile import build_captured
+from weft.errors import WeftError
 from weft.ops.define import Value
 
 
@@ -41,7 +46,7 @@ def bits(x: Any, signed_zeros: bool = True) -> list[Any]:
             if not signed_zeros and v.dtype.is_float:
                 a = a + np.zeros((), a.dtype)
             out.append((v.dtype.name, v.shape, a.tobytes()))
-        elif type(v) in (bool, int):
+        elif type(v) in (bool, int, float):
             a = np.asarray(v)
             out.append((a.dtype.name, (), a.tobytes()))
         else:
@@ -70,20 +75,47 @@ def slopes(f: Callable[..., Any], places: list[int]) -> Callable[..., Any]:
     return gradient
 
 
+def outcome(run: Callable[..., Any], *args: Any, signed_zeros: bool = True) -> Any:
+    """What a run gives, or the error that ends it; and what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            found: Any = bits(run(*args), signed_zeros)
+        except Exception as e:
+            if isinstance(e, WeftError):
+                raise
+            lines = [f.lineno for f in traceback.extract_tb(e.__traceback__)]
+            inside = [bits(v) for v in (*e.args, *vars(e).values())]
+            found = (type(e), inside, type(e.__cause__), lines[-1])
+    return found, out.getvalue()
+
+
 def agree(f: Callable[..., Any], *args: Any, gradient: bool = True) -> None:
-    """Raise unless all ways give the same."""
-    want = bits(f(*args))
-    assert bits(operators.call(f, *args)) == want, "converted"
+    """Raise unless all ways give the same results, errors and text."""
+    want = outcome(f, *args)
+    assert outcome(operators.call, f, *args) == want, "converted"
     program = compiled(f, *args)
-    assert bits(ran(program, *args, native=False)) == want, f"node by node\n{program.whole}"
-    assert bits(ran(program, *args)) == want, f"native\n{program.whole}"
+    got = outcome(lambda: ran(program, *args, native=False))
+    assert _unlined(got) == _unlined(want), f"node by node\n{program.whole}"
+    assert outcome(lambda: ran(program, *args)) == want, f"native\n{program.whole}"
     places = [i for i, a in enumerate(args) if isinstance(a, Value) and a.dtype.is_float]
     if gradient and places:
         again = slopes(f, places)
         # a gradient that eager code never touched is zero of the other sign
-        want = bits(again(*args), signed_zeros=False)
+        want = _unnoted(outcome(again, *args, signed_zeros=False))
         program = compiled(again, *args)
-        got = bits(ran(program, *args, native=False), signed_zeros=False)
-        assert got == want, f"gradient, node by node\n{program.whole}"
-        got = bits(ran(program, *args), signed_zeros=False)
+        got = _unnoted(outcome(lambda: ran(program, *args, native=False), signed_zeros=False))
+        assert _unlined(got) == _unlined(want), f"gradient, node by node\n{program.whole}"
+        got = _unnoted(outcome(lambda: ran(program, *args), signed_zeros=False))
         assert got == want, f"gradient, native\n{program.whole}"
+
+
+def _unlined(outcome: Any) -> Any:
+    """Without the line of an error: gone through node by node, a program has none."""
+    found, text = outcome
+    return (found[:-1] if isinstance(found, tuple) else found), text
+
+
+def _unnoted(outcome: Any) -> Any:
+    """Without what text says of where a tensor comes from: a branch is one op of a program."""
+    return outcome[0], re.sub(r", grad_fn=<\w+>", ", grad_fn", outcome[1])

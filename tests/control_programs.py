@@ -5,6 +5,7 @@ The table in docs/control_flow.md is made of these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -504,3 +505,210 @@ def by_hand_scan(x, rows):
         return s, s.sum()
 
     return wf.scan(step, x, rows)
+
+
+@case("print", *BOTH)
+def printed(x, y):
+    print("start", x, sep=" | ", end=" |\n")
+    if x.sum() > 0:
+        print("positive", {"y": [y, 1]}, (x.sum(),), None, True)
+    n = 0
+    while x.sum() < 9 and n < 3:
+        x = x + y.abs()
+        n += 1
+        print(n, x.detach())
+    print()
+    return x
+
+
+@case("f-strings and methods of text", *BOTH)
+def formatted(x, y):
+    loss = (x * y).sum()
+    text = f"{loss.item():.3f} {x.detach()!r:>40} {loss.detach():+.1e} {'done':>{8}}|"
+    braces, percent = "{} {:5.1f}", "%d: %s"
+    for k in range(3):
+        if x[k] > 0:
+            print(text.upper() + ", " + braces.format(k, y[k].item()))
+        else:
+            print(percent % (k, " and ".join([f"{x[k].item()}", "no"])))
+    return x * loss
+
+
+@case("assert", (X, Y), (-X, Y), (X * 100, Y))
+def asserted(x, y):
+    n = 0
+    while x.max() < 200:
+        assert x.sum() > 0, f"the sum is {x.sum().item():.1f} after {n} steps"
+        x = x * 2
+        n += 1
+        assert n < 9
+    return x * y
+
+
+@case("assert before what fails", (X, wf.tensor([0, 2])), (X, wf.tensor([0, 7])), gradient=False)
+def guarded(table, i):
+    assert (i < len(table)).all(), f"at most {i.max().item()}"
+    row = wf.take(table, i, axis=0)
+    print("taken", row)
+    return row * 2
+
+
+class Refusal(ValueError):
+    def __init__(self, what, code):
+        super().__init__(f"refused: {what}")
+        self.code = code
+
+
+@case("raise", *BOTH)
+def raising(x, y):
+    if x.sum() > 100:
+        raise ValueError
+    if x.sum() > 0:
+        raise Refusal(f"{x.sum().item()}", y[0].item()) from KeyError("why")
+    for k in range(3):
+        if y[k] < -1:
+            raise IndexError(k)
+        y = y + x
+    return x * y
+
+
+@case("try, finally around raise", *BOTH)
+def finally_(x, y):
+    try:
+        print("try")
+        if x.sum() > 3:
+            raise ValueError("large")
+        y = y * x
+    finally:
+        print("finally", y.detach())
+    return y
+
+
+@case("return inside with", *BOTH)
+def return_in_with(x, y):
+    with wf.no_grad():
+        if x.sum() > 0:
+            return x * 2
+        y = y + 1
+    return x * y
+
+
+@case("break, continue inside with", *BOTH)
+def break_in_with(x, y):
+    for _ in range(4):
+        with wf.enable_grad():
+            if x.sum() > 50:
+                break
+            if y[0] > 1:
+                y = y - 1
+                continue
+            x = x * 1.5 + 1
+        y = y * 1.1
+    return x + y
+
+
+@case("return inside try", *BOTH)
+def return_in_try(x, y):
+    try:
+        if x.sum() > 50:
+            return x
+        y = y * x
+        if y[1] > 0:
+            return x + y
+    except ValueError:
+        y = y * 0
+    else:
+        y = y - 1
+    finally:
+        print("finally", y.detach())
+    return y * 2
+
+
+@case("except", *BOTH)
+def handled(x, y):
+    try:
+        print("try")
+        if x.sum() > 50:
+            raise ValueError("large", x.sum().item())
+        if x.sum() > 0:
+            raise KeyError(f"{x[0].item()}")
+        assert y.sum() > 0, "a negative sum"
+        y = y * x
+    except ValueError as e:
+        print(e, e.args[1])
+        y = y * e.args[1]
+    except (KeyError, IndexError) as e:
+        print(f"missing {e}")
+        return x
+    except AssertionError:
+        raise RuntimeError("no way out") from None
+    else:
+        y = y + 1
+    finally:
+        print("finally")
+    return y * 2
+
+
+@case("try in a loop", *BOTH)
+def try_in_loop(x, y):
+    n = 0
+    while n < 4:
+        n += 1
+        try:
+            if x.max() > 3:
+                raise OverflowError
+            x = x + y.abs()
+        except OverflowError:
+            y = y * 0.5
+            if n > 2:
+                break
+            continue
+        finally:
+            x = x * 1.25
+    return x + y
+
+
+@case("match, with returns under branches", *BOTH)
+def matched(x, y):
+    for kind in ("double", ("scale", 3), [1, 2]):
+        match kind:
+            case "double":
+                if x.sum() > 50:
+                    return x * 2
+                y = y * 2
+            case ("scale", k):
+                if y[0] > 1:
+                    continue
+                y = y * k
+            case _:
+                if x.sum() > 0:
+                    break
+        x = x + y
+    return x * y
+
+
+@case("division, power, round and math of numbers", (X, Y), (-X, Y), (X * 0, Y), (X * 7.3, Y))
+def arithmetic(x, y):
+    a, n = x.sum().item(), int(y.max().item() * 3)
+    b = (a // 0.7, a % 0.7, a**2, abs(a) ** 0.5, round(a, 1), round(a), int(a), divmod(n, 4))
+    c = math.exp(a / 10) + math.floor(a) + math.atan2(a, 2.0)
+    if math.isfinite(c) and n > 0:
+        c = c / a + 7 // n
+    return x * c, b
+
+
+@case("a condition of a loop that prints and assigns", (X, Y), (X * 100, Y))
+def loud_condition(x, y):
+    def asked(total):
+        print("asked", total.item())
+        return total < 40
+
+    n = 0
+    while asked(s := x.abs().sum()):
+        x = x * 2
+        n += 1
+        if y[0] * n > 1:
+            break
+    else:
+        y = y + 1
+    return x * s + n * y

@@ -32,6 +32,7 @@ from weft.capture.primitives import (
     switch as switch,
     while_loop as while_loop,
 )
+from weft.capture.py_call import py_call as py_call
 from weft.compile import build as build, compile as compile, trace as trace
 from weft.deploy.state import load as load, save as save
 from weft.fit import fit as fit

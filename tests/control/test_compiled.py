@@ -102,11 +102,13 @@ def test_one_program_trains_on_sequences_of_every_length():
     assert run.captures == 2
 
 
-def test_what_cannot_be_captured_runs_eagerly_with_one_warning(capsys):
+def test_what_cannot_be_captured_runs_eagerly_with_one_warning():
+    seen = []
+
     @wf.compile
     def f(x):
         if x.sum() > 0:
-            print("positive")
+            seen.append("positive")
         return x * 2
 
     with pytest.warns(CaptureWarning, match=r"test_compiled\.py"):
@@ -114,7 +116,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert bits(f(X)) == bits(X * 2)
-    assert capsys.readouterr().out == "positive\npositive\n"
+    assert seen == ["positive", "positive"]
 
 
 @pytest.mark.parametrize(
@@ -125,9 +127,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning(capsys):
         ("while x.sum() < 9:\n  x = x.reshape((3, 1)) + x\n return x", "keeps its type"),
         ("out = []\n while x.sum() < 9:\n  x = x + 1\n  out.append(x)\n return out", "list"),
         ("if x.sum() > 0:\n  return x\n return x, x", "structure"),
-        ("if x.sum() > 0:\n  raise ValueError('no')\n return x", "ValueError"),
-        ("while x.sum() < 9:\n  x = x + wf.rand((3,))\n return x", "random numbers"),
-        ("with wf.no_grad():\n  if x.sum() > 0:\n   return x\n return x * 2", "inside with"),
+        ("return [v for v in x if v > 0]", "comprehension"),
     ],
 )
 def test_errors_name_the_line_and_the_reason(tmp_path, body, said):
@@ -138,10 +138,34 @@ def test_errors_name_the_line_and_the_reason(tmp_path, body, said):
     with pytest.raises(CaptureError, match=r"program\.py") as e:
         wf.compile(space["f"], fallback=False)(X)
     assert said in str(e.value)
-    if "raise" not in body and "rand" not in body:
-        with pytest.warns(CaptureWarning):
-            got = wf.compile(space["f"])(X)
-        assert bits(got) == bits(space["f"](X))
+    with pytest.warns(CaptureWarning):
+        got = wf.compile(space["f"])(X)
+    assert bits(got) == bits(space["f"](X))
+
+
+def test_random_numbers_in_loops_are_those_of_eager_code():
+    drop = wf.nn.functional.dropout
+
+    def f(x):
+        x = drop(x, 0.5)
+        while x.abs().sum() < 50:
+            x = drop(x + 1, 0.5) + wf.rand(3)
+            if x[0] > 1:
+                x = x + wf.randn(3)
+        return x * wf.rand(3)
+
+    def run(g, seed):
+        wf.manual_seed(seed)
+        x = wf.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y = g(x)
+        drawn = wf.get_rng_state()
+        y.sum().backward()
+        return bits([y, x.grad + 0.0, g(x)]), drawn, wf.get_rng_state()
+
+    compiled = wf.compile(f, fallback=False)
+    for seed in range(4):
+        assert run(compiled, seed) == run(f, seed)
+    assert compiled.captures == 1
 
 
 def test_recursion_on_tensors_runs_eagerly():

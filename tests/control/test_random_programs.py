@@ -63,7 +63,7 @@ ternary = st.builds(
     expressions,
     expressions,
 )
-early = st.builds(lambda c, n: [f"if {c}:", f"    return {n}, b, c"], conditions, names)
+early = st.builds(lambda c, n: [f"if {c}:", f"    return {n} * 1, b, c"], conditions, names)
 leaving = st.builds(
     lambda c, word: [f"if {c}:", f"    {word}"], conditions, st.sampled_from(["break", "continue"])
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
+from weft.capture.effects import Raised
 from weft.capture.guards import Guards
 from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.structure import Form, flatten
@@ -64,6 +65,7 @@ class Captured:
     outputs: tuple[Output, ...]
     writes: tuple[Write, ...]
     drawn: int  # random numbers
+    counter: int | None = None  # the result that is the generator's counter afterwards, if one is
     noted: tuple[int, ...] = ()  # results that carry a gradient
     seeds: tuple[Node, ...] = ()  # their cotangents: further inputs of `gradient`
     slopes: tuple[tuple[int, Node], ...] = ()  # (input, its cotangent)
@@ -111,7 +113,11 @@ def capture(
             firsts = list({id(leaves[i]): i for i in reversed(tensors)}.values())[::-1]
             before = {i: stands[i].data for i in firsts}
             args, kwargs = form.build(stands)
-            out = run(f, *args, **kwargs) if run else f(*args, **kwargs)
+            try:
+                out = run(f, *args, **kwargs) if run else f(*args, **kwargs)
+            except Raised as e:  # whatever the path
+                e.finish()
+                out = None
             _no_side_effects(trace)
             name = getattr(f, "__name__", type(f).__name__)
             return finish(trace, name, out, stands, firsts, before)
@@ -150,6 +156,11 @@ def finish(
             results.append(n)
         return numbers[n]
 
+    counter = None
+    if trace.draws is not None and trace.draws.cell is not None:
+        counter = result(trace.draws.cell.data)
+    if trace.token is not None:
+        result(trace.token.data)  # first: what is done in order comes before what might fail
     found, form = flatten(out)
     of_argument = {id(stands[i]): i for i in firsts}
     of_tensor: dict[int, int] = {}
@@ -194,7 +205,8 @@ def finish(
         form,
         tuple(outputs),
         tuple(writes),
-        trace.draws.count if trace.draws else 0,
+        trace.draws.count if trace.draws and counter is None else 0,
+        counter,
         noted,
         seeds,
         tuple((position[p], g) for p, g in slopes),

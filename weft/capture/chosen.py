@@ -2,11 +2,12 @@
 
 In the graph they are 64-bit tensors without axes. To Python code they stay numbers: among
 themselves and with other numbers they compute as Python does, beside a tensor they take its dtype.
-Where that can't be kept up (a float out of `//`, `**` or a function of Python's) the capture ends.
+Where ops differ from Python (`**`, a division that may be by zero) a program asks Python.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.capture.refusal import refused
@@ -81,8 +82,8 @@ def _arithmetic(name: str, op: Op, *, floats: bool = True, ints: bool = True) ->
                 f"{name} of {kind.__name__}s",
                 "make it a tensor: wf.tensor(number)",
             )
-        if kind is not None and name in ("floordiv", "mod"):
-            _known_divisor(b)
+        if kind is not None and (name == "pow" or (name in _DIVIDING and _may_be_zero(b))):
+            return later.operate(name, a, b, kind)
         out = op(x, y)
         return out if kind is None else Chosen.of(out)
 
@@ -99,9 +100,10 @@ def _turned(compute: Any, a: Any, b: Any) -> Any:
 _arithmetic("add", ew.add)
 _arithmetic("sub", ew.subtract)
 _arithmetic("mul", ew.multiply)
-_arithmetic("floordiv", ew.floor_divide, floats=False)
-_arithmetic("mod", ew.remainder, floats=False)
-_arithmetic("pow", ew.pow, floats=False, ints=False)
+_DIVIDING = ("floordiv", "mod")
+_arithmetic("floordiv", ew.floor_divide)
+_arithmetic("mod", ew.remainder)
+_arithmetic("pow", ew.pow)
 _arithmetic("and", ew.bitwise_and, floats=False)
 _arithmetic("or", ew.bitwise_or, floats=False)
 _arithmetic("xor", ew.bitwise_xor, floats=False)
@@ -113,17 +115,23 @@ def _divide(a: Any, b: Any) -> Any:
     x, y, kind = _pair(a, b)
     if kind is None:
         return ew.divide(x, y)
-    _known_divisor(b)
+    if _may_be_zero(b):
+        return later.operate("truediv", a, b, float)
     return Chosen.of(ew.divide(_strong(x, float64), _strong(y, float64)))
 
 
-def _known_divisor(b: Any) -> None:
-    """Python raises on a division by zero, which a program can't."""
-    if type(b) is Chosen or b == 0:
-        got = "zero" if type(b) is not Chosen else "one that depends on tensors"
-        raise refused("a division of numbers", "a divisor that is known", got)
+def _may_be_zero(b: Any) -> bool:
+    """Python raises on a division by zero: then it has to be asked."""
+    return type(b) is Chosen or b == 0
 
 
+class _Later:
+    """What a later module gives."""
+
+    operate: Callable[[str, Any, Any, type], Any]
+
+
+later = _Later()
 Chosen.__truediv__ = _divide
 Chosen.__rtruediv__ = lambda a, b: _turned(_divide, a, b)
 

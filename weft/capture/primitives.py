@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.capture.effects import happened
 from weft.capture.refusal import refused
 from weft.capture.source.calls import call
 from weft.capture.source.flow import Range, as_index, counted, is_long, is_symbolic
-from weft.capture.source.symbolic import Loop, branch
+from weft.capture.source.symbolic import branch, loop
 from weft.capture.structure import flatten
 from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ops.define import Value
@@ -98,6 +99,7 @@ def while_loop(cond_fn: Fn, body_fn: Fn, init: Any, *, checkpoint: int | bool | 
     _checkpoint("while_loop", checkpoint)
     state = init
     while True:
+        done = happened()
         more = call(cond_fn, state) if _is_traced(state) else cond_fn(state)
         if is_symbolic(more):
             break
@@ -114,7 +116,8 @@ def while_loop(cond_fn: Fn, body_fn: Fn, init: Any, *, checkpoint: int | bool | 
         state = new
 
     check = lambda: call(cond_fn, state)
-    Loop(check, step, lambda: (state,), put, ("state",), None, checkpoint).run()
+    changes = done != happened()
+    loop(more, changes, check, step, lambda: (state,), put, ("state",), None, checkpoint)
     return state
 
 

@@ -39,6 +39,8 @@ class Form:
         """The structure with these leaves, in the order `flatten` gives them."""
         if self.kind is None:
             return leaves[0]
+        if self.kind in SPECIAL:
+            return SPECIAL[self.kind][1](self, leaves)
         parts, at = [], 0
         for child in self.children:
             parts.append(child.build(leaves[at : at + child.count]))
@@ -68,6 +70,9 @@ class Form:
 
 LEAF = Form(None, (), ())
 
+#: other classes that have parts: how to take one apart, and (form, leaves) -> one put together
+SPECIAL: dict[type, tuple[Callable[[Any], tuple[Form, Sequence[Any]]], Callable[..., Any]]] = {}
+
 
 def flatten(x: Any) -> tuple[list[Any], Form]:
     """The leaves of a structure of tuples, lists, dicts, named tuples and dataclasses, and its
@@ -91,6 +96,11 @@ def _form(x: Any, leaf: Callable[[Any], None]) -> Form:
     if dataclasses.is_dataclass(kind):
         names = tuple(f.name for f in dataclasses.fields(kind))
         return Form(kind, names, tuple([_form(getattr(x, n), leaf) for n in names]))
+    if kind in SPECIAL:
+        form, parts = SPECIAL[kind][0](x)
+        for v in parts:
+            leaf(v)
+        return form
     leaf(x)
     return LEAF
 

@@ -17,6 +17,7 @@ from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
 from weft.capture.guards import Guards
 from weft.capture.symbols import Symbols
+from weft.control.region import draw_from
 from weft.errors import CaptureError
 from weft.ir import Function, Node
 from weft.ops.creation import full
@@ -56,6 +57,7 @@ class Draws:
     params: tuple[Node, ...]
     at: int = 0  # where the next is taken
     count: int = 0  # taken in all
+    cell: Any = None  # a tensor that holds the next counter, once that depends on tensors
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Trace:
     names: dict[Node, str] = field(default_factory=dict)  # of placeholders
     by_hand: bool = False
     inside: int = 0
+    token: Any = None  # a tensor that holds the last token, once Python is called
 
     def takes(self, xs: tuple[Any, ...]) -> bool:
         """Whether a call on these operands becomes a node."""
@@ -180,20 +183,50 @@ class Trace:
         return found[0]
 
     def draw(self, count: int) -> tuple[Any, Any]:
+        draws = self._draws()
+        if draws.cell is not None:
+            return draw_from(self, count)
+        at = draws.at
+        draws.at += count
+        draws.count = max(draws.count, draws.at)
+        return draws.key, self._counter(at)
+
+    def _draws(self) -> Draws:
         if self.draws is None:
             params = tuple(self.parameter(int) for _ in range(2))
             key, offset = (full(installed.tensor(p), shape=(), dtype=int64) for p in params)
             self.draws = Draws(key, offset, params)
-        at = self.draws.at
-        self.draws.at += count
-        self.draws.count = max(self.draws.count, self.draws.at)
-        return self.draws.key, add(self.draws.offset, at) if at else self.draws.offset
+        return self.draws
 
-    def position(self) -> int:
-        return self.draws.at if self.draws else 0
+    def _counter(self, at: int) -> Value:
+        draws = self._draws()
+        return add(draws.offset, at) if at else draws.offset
 
-    def rewind(self, position: int) -> None:
-        if self.draws:
+    def counter(self) -> tuple[Value, Value]:
+        """The generator's key, and the tensor that holds its counter from now on."""
+        inside, capturing.now = capturing.now, self
+        try:
+            draws = self._draws()
+            if draws.cell is None:
+                draws.cell = installed.tensor(self._counter(draws.at).data)
+        finally:
+            capturing.now = inside
+        return draws.key, draws.cell
+
+    def position(self) -> Any:
+        if self.draws is None or self.draws.cell is None:
+            return self.draws.at if self.draws else 0
+        return self.draws.cell.data
+
+    def rewind(self, position: Any) -> None:
+        if self.draws is None:
+            return
+        if self.draws.cell is not None:
+            known = isinstance(position, Node)
+            assert capturing.now is not None
+            capturing.now.write(self.draws.cell)
+            self.draws.cell.data = position if known else self._counter(position).data
+        else:
             self.draws.at = position
 
     def _cell(self, owner: Any) -> Cell:

@@ -15,6 +15,7 @@ from typing import Any
 from weft.autodiff.backward import constant
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Continued, Leaf, Note, Pick, next_serial, pull
+from weft.control.host import again
 from weft.control.nodes import cond, emit, while_grad
 from weft.control.region import Region, close
 from weft.errors import CaptureError
@@ -116,7 +117,7 @@ def note_cond(pred: Value, pieces: Sequence[Piece], outs: Sequence[Value]) -> No
             _pulled(r, values, list(g), groups, [x.type for x in gs], [s.type for s in begun])
             for r, _, values in pieces
         ]
-        functions, captured = close("cond_grad", made)
+        functions, captured = again("cond_grad", made)
         inputs = (pred, *gs, *begun, *map(installed.tensor, captured))
         totals = emit(cond, inputs, tuple(functions), {})
         return dict(zip(groups, totals, strict=True))
@@ -227,7 +228,7 @@ def note_while(
         last = _pulled(region, values, live, groups, slopes, totals, params=params, merged=merged)
         none = _skipped(live, inits, groups, slopes, totals)
         first, second = _nodes(test), _nodes(body)
-        functions, captured = close("while_grad", [first, second, step, last])
+        functions, captured = again("while_grad", [first, second, step, last])
         kept, needed = without(functions, count)
         regions = (*needed, close("while_grad", [none])[0][0])
         inputs = (*(inits[i] for i in kept), *gs, *begun, *map(installed.tensor, captured))

@@ -18,6 +18,7 @@ from weft.ops.define import (
     Value,
     capturing,
     constant,
+    data_of,
     installed,
     parameter,
 )
@@ -27,9 +28,8 @@ from weft.types.size import Number
 class Region:
     """A capture inside another one, or inside none."""
 
-    def __init__(self, branch: bool = False) -> None:
+    def __init__(self) -> None:
         self.parent: Any = capturing.now
-        self.branch = branch  # run at most once, and instead of it another that draws as much
         self.nodes: set[Node] = set()
         self.objects: dict[int, Any] = {}  # objects made meanwhile, held so that ids stay theirs
         self.written: dict[int, tuple[Value, Any, Any]] = {}  # tensor, what it held, its note
@@ -37,6 +37,7 @@ class Region:
         self.changed: dict[int, tuple[Any, Any]] = {}  # object, what it consisted of
         self.types: dict[Any, Any] = {}  # of values with notes that were read, by note
         self.leaves: set[Any] = set()  # notes of its own parameters
+        self.starts: dict[Any, Any] = {}  # of these: notes of what they are at first, if known
         self.since = next_serial[0]()  # notes made before are another's
         self.by_hand: bool = self.parent is not None and self.parent.by_hand
         self.inside: int = 0 if self.parent is None else self.parent.inside
@@ -79,27 +80,27 @@ class Region:
     def scalar(self, x: Number) -> Node:
         return self.parent.scalar(x)  # type: ignore[no-any-return]
 
-    def position(self) -> int:
-        return 0 if self.parent is None else int(self.parent.position())
+    def position(self) -> Any:
+        return 0 if self.parent is None else self.parent.position()
 
-    def rewind(self, position: int) -> None:
+    def rewind(self, position: Any) -> None:
         if self.parent is not None:
             self.parent.rewind(position)
 
+    def counter(self) -> tuple[Value, Value]:
+        """Key and counter of the random generator, which are the whole capture's."""
+        if self.parent is None:
+            loc = user_location()
+            raise CaptureError(
+                f"random numbers at {loc}" if loc else "random numbers",
+                expected="a generator",
+                got="a branch or loop of a graph made by hand",
+                hint="draw them before it, or compile the function",
+            )
+        return self.parent.counter()  # type: ignore[no-any-return]
+
     def draw(self, count: int) -> tuple[Any, Any]:
-        if self.branch and self.parent is not None:
-            capturing.now = self.parent  # where the counter is, whichever path is taken
-            try:
-                return self.parent.draw(count)  # type: ignore[no-any-return]
-            finally:
-                capturing.now = self
-        loc = user_location()
-        raise CaptureError(
-            f"random numbers at {loc}" if loc else "random numbers",
-            expected="to be drawn however the program runs",
-            got="a loop on tensors",
-            hint="draw them before it",
-        )
+        return draw_from(self, count)
 
     # objects
 
@@ -143,6 +144,15 @@ class Region:
             leaf.grad = grad
         for x, before in self.changed.values():
             refill(x, before)
+
+
+def draw_from(capture: Any, count: int) -> tuple[Value, Value]:
+    """Key and first counter of so many random numbers; the counter moves on."""
+    key, cell = capture.counter()
+    at = installed.tensor(cell.data)
+    capture.write(cell)
+    cell.data = data_of(at + count)
+    return key, at
 
 
 def refill(x: Any, content: Any) -> None:

@@ -104,7 +104,8 @@ class Explanation:
         if c.fast:
             lines.append("  fast math  a*b + c rounded once, divisions as products")
         if c.inputs.random:
-            lines.append(f"  random    {c.drawn:,} numbers a call")
+            drawn = f"{c.drawn:,}" if c.counter is None else "as many as it draws"
+            lines.append(f"  random    {drawn} numbers a call")
         if c.writes:
             lines.append(f"  updates   {len(c.writes)} values in place")
         return "\n".join(lines)

@@ -30,6 +30,10 @@ def _is_ints(x: Any) -> bool:
     return type(x) is tuple and all(_is_int(n) or isinstance(n, Dim) for n in x)
 
 
+def _is_type(x: Any) -> bool:
+    return isinstance(x, TensorType)
+
+
 def _is_functions(x: Any) -> bool:
     return type(x) is tuple and all(isinstance(f, Function) for f in x)
 
@@ -56,8 +60,10 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("beta", "correction", "count", "delta", "eps", "scale"), _NUMBER),
     **dict.fromkeys(("mode", "reduction"), _STRING),
     "dtype": ("a dtype", lambda x: isinstance(x, DType)),
+    "gives": ("a tuple of types", lambda x: type(x) is tuple and all(map(_is_type, x))),
     "offset": ("an integer, or a tuple of them", lambda x: _is_int(x) or _is_ints(x)),
     "regions": ("a tuple of functions", _is_functions),
+    "said": ("what Python is to do", lambda x: type(x) is tuple),
     "spec": ("a contraction", lambda x: isinstance(x, Contraction)),
     "type": ("a type", lambda x: isinstance(x, (TensorType, type))),
     "value": ("anything", lambda x: True),

@@ -151,10 +151,10 @@ class Capture(Protocol):
     def draw(self, count: int) -> tuple[Any, Any]:
         """Key and first counter of so many random numbers."""
 
-    def position(self) -> int:
-        """How many random numbers were drawn."""
+    def position(self) -> Any:
+        """Where the random generator is."""
 
-    def rewind(self, position: int) -> None:
+    def rewind(self, position: Any) -> None:
         """Draw from there on again."""
 
 
@@ -277,6 +277,7 @@ class Op:
     samples: Callable[[], Any] | None = None  # inputs worth testing
     doc: str = ""
     dense: bool = False  # operands must be laid out densely (hand-written kernels)
+    effect: bool = False  # a call does something: it is not made ahead of time, nor left out
     plans: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, *xs: Any, **attrs: Any) -> Any:

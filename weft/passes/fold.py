@@ -25,6 +25,8 @@ def _folded(n: Node, inputs: tuple[Node, ...]) -> Node | None:
     if not isinstance(n.type, TensorType) or n.type.nbytes > MOST:
         return None
     op: Op = n.op  # type: ignore[assignment]
+    if op.effect:
+        return None
     with no_grad():
         out = op(*(_value(i) for i in inputs), **dict(n.attrs))
     if not isinstance(out, Value) or not isinstance(out.data, Buffer):

@@ -38,7 +38,7 @@ from weft.types.record import dataclass
 
 SOURCES = (
     "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "program",
-    "beside", "launch",
+    "beside", "host", "launch",
 )  # fmt: skip
 
 # words before a frame's first: what poll needs to know of the launch around it

@@ -130,6 +130,8 @@ class Executable:
             if inputs.random and installed.random_state[0]() == after:
                 installed.random_state[1]((key, offset))  # nothing was drawn
             raise
+        if captured.counter is not None:  # how many were drawn was up to the program
+            installed.random_state[1]((key, outs[captured.counter].item() % 2**64))
         if run is None and self.gradient is not None and recording.get():
             self.gradient.note(xs, outs)
         if self.spent:

@@ -14,6 +14,7 @@ from weft.autodiff import tape
 from weft.autodiff.mode import enable_grad, recording
 from weft.autodiff.tape import Continued, Note, Pick, pull
 from weft.capture.capture import Captured
+from weft.control.host import silent
 from weft.ir import Function
 from weft.ops.define import Op, Value, installed
 from weft.ops.record import replay
@@ -106,7 +107,7 @@ class Gradient:
         """The same by the tape, noted there: for gradients of gradients."""
         with enable_grad():
             stands = [installed.tensor(x.data, x.note) if isinstance(x, Value) else x for x in xs]
-            again = replay(self.captured.function, tuple(stands))
+            again = replay(silent(self.captured.function), tuple(stands))
             return pull(
                 [(again[r].note, s) for r, s in g.items()],
                 [p for p in parents if p is not None],

@@ -65,6 +65,7 @@ class PhaseWord(IntEnum):
 class Status(IntEnum):
     """Why a launch failed: what kernels return, and what the engine adds."""
 
+    RAISED = -1  # Python has raised already
     INDEX = 1  # out of range; the detail is the index
     INTERRUPTED = 2
     MEMORY = 3  # the detail is how many bytes were asked for

@@ -12,6 +12,7 @@ from weft.errors import ShapeError
 from weft.ir import Node
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, PhaseWord, Plan, Word, kind_of
+from weft.schedule.host import HostCall
 from weft.schedule.steps import ABSOLUTE, ProgramPlan, Spot, Step
 from weft.types import DType
 
@@ -34,6 +35,8 @@ class Places:
 
 #: where the engine's `side_by_side` starts; put here when it is loaded
 side_by_side: list[int] = []
+#: likewise `host_call`
+host_call: list[int] = []
 
 
 def make_program(plan: ProgramPlan, inputs: Sequence[Any]) -> Plan:
@@ -41,7 +44,8 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any]) -> Plan:
 
     `inputs` are the layouts or, for Python numbers, dtypes that it takes.
     """
-    held = kernels.codes([p.spec for s in plan.steps for p in s.launch.phases])
+    specs = [p.spec for s in plan.steps for p in s.launch.phases]
+    held = kernels.codes([s for s in specs if not isinstance(s, HostCall)])
     code = _Code(plan)
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
     sizes = [layout.type.nbytes for layout in plan.outs]
@@ -128,7 +132,8 @@ class _Code:
         self.recipes += (len(launch.params), *launch.params)
         self.longest = max(self.longest, len(step.operands) + len(launch.params))
         for phase in launch.phases:
-            at = kernels.address(phase.spec, phase.function)
+            own = isinstance(phase.spec, HostCall)
+            at = host_call[0] if own else kernels.address(phase.spec, phase.function)
             grain = max(phase.grain, -(-phase.tasks // MAX_CHUNKS), 1)
             self._phase(at, phase.tasks, grain if launch.heavy else max(phase.tasks, 1), recipe)
             recipe = -1

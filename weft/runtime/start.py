@@ -42,6 +42,7 @@ def engine() -> Engine:
     mode.watch.opened, mode.watch.closed = made.pause, made.resume
     installed.launch = made.launch
     program.side_by_side[:] = [made.code.address("side_by_side")]
+    program.host_call[:] = [made.code.address("host_call")]
     installed.enter_mode, installed.leave_mode = made.enter_mode, made.leave_mode
     return made
 

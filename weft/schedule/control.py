@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
 from weft.schedule.scalars import plan_scalars
 from weft.schedule.stack import (
@@ -28,7 +29,7 @@ ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
 
 
 def plan_control(p: Any, n: Node) -> None:
-    """Plan a node that has regions. `p` is the planner of the function it stands in."""
+    """Plan a node with regions, or a call of Python. `p` plans the function that it stands in."""
     inputs = [p.operand(i) for i in n.inputs]
     outs = PLANS[n.op.name](p, n, inputs)
     for pick in p.f.order:
@@ -170,7 +171,7 @@ def _fetch(
     p.append(plan_pop(layouts), (handle, between, *state), ())
 
 
-PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad}
+PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad, "host": plan_host}
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:

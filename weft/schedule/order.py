@@ -39,6 +39,7 @@ class _Order:
                 self.left[n] = self.left.get(n, 0) + 1
         self.kept = {self.held(r) for r in results}  # in memory of their own to the end
         self.waits = [{self.maker[n] for n in reads} for reads in self.reads]
+        self.turn = self._turns()
         self.opens: list[list[int]] = [[] for _ in self.groups]
         for i, w in enumerate(self.waits):
             for p in w:
@@ -47,12 +48,53 @@ class _Order:
     def held(self, n: Node) -> Node:
         return self.source.get(n, n)
 
+    def _turns(self) -> list[int]:
+        """For each group the first call of Python that needs it, by number: what comes behind an
+        effect in the program, and might fail, is not run before it. Empty where there is none.
+        """
+        calls = [i for i, g in enumerate(self.groups) if any(map(_is_effect, g.nodes))]
+        if not calls:
+            return []
+        none = len(self.groups)
+        turn = [none] * none
+        place = self._ordered(calls)
+        for number, i in enumerate(place):
+            stack = [i]
+            while stack:
+                k = stack.pop()
+                if turn[k] == none:
+                    turn[k] = number
+                    stack += self.waits[k]
+        return turn
+
+    def _ordered(self, calls: list[int]) -> list[int]:
+        """Calls of Python in the order of their tokens."""
+        left, out = set(calls), []
+        done: set[int] = set()
+        for i in calls:
+            stack = [(i, False)]
+            while stack:
+                k, ready = stack.pop()
+                if ready:
+                    if k in left:
+                        left.discard(k)
+                        out.append(k)
+                elif k not in done:
+                    done.add(k)
+                    stack.append((k, True))
+                    stack += [(w, False) for w in self.waits[k]]
+        return out
+
     def run(self) -> list[Group]:
         ready = {i for i, w in enumerate(self.waits) if not w}
         out = [g for of, views in self.views.items() if of not in self.maker for g in views]
         while ready:
-            useful = [i for i in ready if self._useful(i, ready)]
-            i = max(useful or ready, key=lambda i: (self._gain(i), -i))
+            first = ready
+            if self.turn:
+                soonest = min(self.turn[i] for i in ready)
+                first = {i for i in ready if self.turn[i] == soonest}
+            useful = [i for i in first if self._useful(i, ready)]
+            i = max(useful or first, key=lambda i: (self._gain(i), -i))
             ready.remove(i)
             out.append(self.groups[i])
             for n in self.groups[i].nodes:
@@ -74,6 +116,13 @@ class _Order:
         """Bytes that running a group gives back, less those it takes."""
         freed = sum(_bytes(n) for n in self.reads[i] if self.left[n] == 1 and n not in self.kept)
         return freed - sum(_bytes(n) for n in self.groups[i].outputs if n not in self.kept)
+
+
+def _is_effect(n: Node) -> bool:
+    """Whether a node calls Python, itself or in its regions."""
+    if n.regions:
+        return any(_is_effect(v) for r in n.regions for v in r.order)
+    return bool(getattr(n.op, "effect", False))
 
 
 def _is_view(g: Group) -> bool:

@@ -62,7 +62,7 @@ class _Planner:
             self._group(group)
         for i, r in enumerate(self.f.results):
             base = OPERANDS + len(self.f.params) + i
-            if self.spots[r].base != base or not self._dense(self.spots[r]):
+            if r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
                 self._copy(self.spots[r], base)
         counts = together(self.steps, self.blocks, self.machine.threads)
         share(self.steps, counts)
@@ -115,9 +115,15 @@ class _Planner:
     def copy_to(self, spot: Spot, place: Spot) -> None:
         assert isinstance(spot.layout, Layout)
         type_ = spot.layout.type
+        if type_.size == 0:
+            return
         launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
         assert launch is not None
         self._append(launch, (spot, place), ())
+
+    def dense(self, spot: Spot) -> Spot:
+        """The value laid out densely."""
+        return spot if self._dense(spot) else self._copy(spot)
 
     def room(self, layout: Layout) -> Spot:
         return self._result(layout)
@@ -147,7 +153,7 @@ class _Planner:
             return  # placed with the node it picks from
         if op is constant:
             self._constant(n)
-        elif n.regions:
+        elif n.regions or op.effect:
             plan_control(self, n)
         elif op.view is not None:
             self._view(n, op)

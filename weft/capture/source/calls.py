@@ -6,12 +6,15 @@ import builtins
 import dis
 import functools
 import inspect
+import sys
 import types
 from typing import Any
 
+from weft.capture.effects import root, tell
 from weft.capture.guards import MISSING, is_library
 from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
+from weft.capture.pythonic import is_math, math_call
 from weft.capture.source.convert import convert, is_converted, why_not
 from weft.capture.source.reads import (
     CONTAINERS,
@@ -26,17 +29,20 @@ from weft.capture.source.reads import (
     set_attr,
     used,
 )
+from weft.capture.text import is_deferred, method, written
 from weft.ops.define import capturing, host_number
 from weft.types.size import is_symbolic
 
 #: functions whose result is another one each time, or that do something outside
-_EFFECTS = {builtins.print, builtins.input, builtins.open}
+_EFFECTS = {builtins.input, builtins.open}
 _UNSTEADY = {"random", "time", "datetime", "secrets", "uuid", "os", "posix", "io", "_io", "logging"}
 
 
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`"""
     kind = type(f)
+    if is_math(f, args):
+        return math_call(f, args)
     if is_numeric(f) and not kwargs and any(map(is_symbolic, args)):
         return computed(f, args)
     if kind is types.FunctionType:
@@ -144,14 +150,15 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _builtin(kind, args, kwargs)
     start: Any = inspect.getattr_static(kind, "__init__")
     maker: Any = kind.__new__
-    usual = maker is object.__new__ or str(maker.__module__).startswith("weft.nn")
+    error = issubclass(kind, BaseException)
+    usual = error or maker is object.__new__ or str(maker.__module__).startswith("weft.nn")
     if (
         usual
         and type(start) is types.FunctionType
         and is_users(start.__code__.co_filename)
         and not why_not(start)
     ):
-        new = maker(kind)
+        new = maker(kind, *args) if error else maker(kind)
         made(new)
         for x in vars(new).values() if maker is not object.__new__ else ():
             if type(x) in CONTAINERS:  # a module's, for its parameters
@@ -168,6 +175,13 @@ def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a library's function; functions of the user's among its arguments are converted."""
     if capturing.now is not None:
         module = _module(f)
+        if _is_writer(f, module) and root() is not None:
+            tell(written(f, args, kwargs, "apply"))
+            return None
+        stream = _stream(f)
+        if stream and root() is not None:
+            tell(written("write", (stream, *args)))
+            return None
         if module in _UNSTEADY or module.startswith("numpy.random"):
             name = getattr(f, "__qualname__", repr(f))
             raise refuse(f"a call of {module}.{name}", "it gives something else every time")
@@ -190,6 +204,21 @@ def _module(f: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
+def _is_writer(f: Any, module: str) -> bool:
+    """Whether a function writes something somewhere, and gives nothing that one would use."""
+    return module in ("logging", "warnings", "_warnings") and f.__name__ in _WRITERS
+
+
+def _stream(f: Any) -> str:
+    """The standard stream whose method to write this is."""
+    owner = getattr(f, "__self__", None) if getattr(f, "__name__", "") == "write" else None
+    found = [name for name in ("stdout", "stderr") if owner is getattr(sys, name)]
+    return found[0] if found and owner is not None else ""
+
+
+_WRITERS = {"debug", "info", "warning", "error", "critical", "exception", "log", "warn"}
+
+
 def _given(x: Any) -> Any:
     if type(x) is types.FunctionType and not is_converted(x) and is_users(x.__code__.co_filename):
         return _entered(x)
@@ -208,6 +237,8 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if f in _EFFECTS:
             raise refuse(f"a call of {f.__name__}()", "call it outside of the function")
         owner = getattr(f, "__self__", None)
+        if type(owner) is str and (is_deferred(args) or is_deferred(kwargs)):
+            return method(f.__name__, owner, args, kwargs)
         if changes(owner, f.__name__):
             changing(owner, f"{type(owner).__name__}.{f.__name__}()")
         used(owner)

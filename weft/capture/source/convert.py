@@ -14,9 +14,9 @@ import inspect
 import types
 from typing import Any
 
-from weft.capture.source.expressions import OPERATORS, at
+from weft.capture.source.expressions import OPERATORS, at, copied
 from weft.capture.source.find import definition
-from weft.capture.source.statements import Statements, copied
+from weft.capture.source.statements import Statements
 
 _FUTURE = functools.reduce(
     lambda a, n: a | getattr(__future__, n).compiler_flag, __future__.all_feature_names, 0

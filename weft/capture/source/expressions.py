@@ -46,6 +46,20 @@ def thunk(body: ast.expr) -> ast.Lambda:
     return at(body, ast.Lambda(none, body))
 
 
+def copied(node: Any) -> Any:
+    """A copy, for a second place."""
+    if isinstance(node, list):
+        return [copied(n) for n in node]
+    if not isinstance(node, ast.AST):
+        return node
+    new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
+    ast.copy_location(new, node)
+    for mark in ("ready", "binds", "asserted"):
+        if hasattr(node, mark):
+            setattr(new, mark, getattr(node, mark))
+    return new
+
+
 def is_bool(test: ast.expr) -> bool:
     """Whether an expression is a Python bool whatever its operands are."""
     if isinstance(test, ast.Compare):
@@ -98,12 +112,17 @@ class Expressions(ast.NodeTransformer):
         return op(node, "item", node.value, node.slice)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
+        if isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.List):
+            self.generic_visit(node)
+            return op(node, "mod", node.left, node.right)
         lists = isinstance(node.left, _LISTS) or isinstance(node.right, _LISTS)
         self.generic_visit(node)
         return op(node, "new", node) if lists else node
 
     def visit_Call(self, node: ast.Call) -> Any:
         plain = isinstance(node.func, ast.Name) and node.func.id in _FRAME
+        if plain and node.func.id == "breakpoint":  # type: ignore[attr-defined]
+            return self._breakpoint(node)
         self.generic_visit(node)
         if plain:
             return node
@@ -165,7 +184,25 @@ class Expressions(ast.NodeTransformer):
 
     visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
 
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        return op(node, "text", *[self.visit(v) for v in node.values])
+
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
-        self.generic_visit(node)
-        node.value = op(node.value, "shown", node.value)
-        return node
+        parts = [self.visit(node.value), ast.Constant("")]
+        if node.conversion >= 0:
+            parts[1] = ast.Constant(chr(node.conversion))
+        if node.format_spec is not None:
+            parts.append(self.visit(node.format_spec))
+        return op(node, "formatted", *parts)
+
+    def _breakpoint(self, node: ast.Call) -> Any:
+        """The debugger where it was called, or in a program, with the variables there."""
+        names = sorted(self.variables())
+        reads = [op(node, "load", thunk(at(node, ast.Name(n, ast.Load())))) for n in names]
+        variables = ast.Dict([ast.Constant(n) for n in names], reads)
+        later = op(node, "breakpoint_", variables)
+        return at(node, ast.IfExp(op(node, "is_captured"), later, node))
+
+    def variables(self) -> frozenset[str]:
+        """The names of the function, as far as they are known."""
+        return frozenset()

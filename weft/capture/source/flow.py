@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen
+from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
+from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.reads import refuse, seen
-from weft.capture.source.signals import Return, Signal
-from weft.capture.source.symbolic import Loop, branch
+from weft.capture.source.signals import BREAK, CONTINUE, NOTHING, Fault, Return, Signal
+from weft.capture.source.symbolic import Loop, branch, loop
 from weft.capture.structure import flatten
 from weft.control.build import truth
 from weft.control.nodes import BOOL
@@ -75,14 +77,15 @@ def if_(condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, nam
 
 def while_(check: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     while True:
+        done = happened()
         more = check()
         if is_symbolic(more):
-            return Loop(check, body, get, put, names, None).run()
+            return loop(more, done != happened(), check, body, get, put, names)
         if not seen(more):
             return None
         signal = body()
         if type(signal) is Signal:
-            return Loop(check, body, get, put, names, signal).run()
+            return loop(None, False, check, body, get, put, names, signal)
         if signal is not None:
             return signal
 
@@ -227,6 +230,58 @@ def returned_value(signal: Any) -> Any:
     return signal.value
 
 
+def broke(signal: Any) -> Any:
+    return signal.broke if type(signal) is Signal else signal is BREAK
+
+
+def skipped(signal: Any) -> Any:
+    return signal.skips if type(signal) is Signal else signal is CONTINUE
+
+
+def fell(signal: Any) -> Any:
+    """Whether control came to the end of a block."""
+    if type(signal) is not Signal:
+        return signal is None
+    flags = [signal.broke, signal.returns, signal.skips]
+    flags += [f.flag for f in (signal.faults or {}).values()]
+    left: Any = False
+    for flag in flags:
+        if flag is not False:
+            left = flag if left is False else logical_or(_value(left), _value(flag))
+    return not left if isinstance(left, bool) else logical_not(left)
+
+
+def orelse(signal: Any, body: Thunk, get: Thunk, put: Put, names: Names) -> Any:
+    """What a try ends with whose else comes once its block is done."""
+    return if_(fell(signal), body, partial(_same, signal), get, put, names)
+
+
+def caught(
+    signal: Any, get: Thunk, put: Put, names: Names, handlers: tuple[tuple[Thunk, Any], ...]
+) -> Any:
+    """What a block ended with, once handlers have taken the errors it may have ended with."""
+    if type(signal) is not Signal or not signal.faults:
+        return signal
+    rest: Any = signal._replace(faults=None)
+    if rest.value is NOTHING and rest.broke is False and rest.skips is False:
+        rest = None
+    return _handled(list(signal.faults.values()), rest, get, put, names, handlers)
+
+
+def _handled(
+    faults: list[Fault], rest: Any, get: Thunk, put: Put, names: Names, handlers: Any
+) -> Any:
+    if not faults:
+        return rest
+    first, *more = faults
+    error = first.kind.__new__(first.kind, *first.args)
+    error.args = first.args
+    error.__dict__.update(first.inside)
+    handle = next(f for kinds, f in handlers if isinstance(error, kinds()))
+    others = partial(_handled, more, rest, get, put, names, handlers)
+    return if_(first.flag, partial(handle, error), others, get, put, names)
+
+
 def completed(signal: Any) -> Any:
     if type(signal) is Signal:
         return logical_not(logical_or(_value(signal.broke), _value(signal.returns)))
@@ -304,7 +359,15 @@ def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and is_symbolic(args[0]) and not args[0].type.dtype.is_float:
         x = args[0]
         return item(astype(x, dtype=int64) if x.type.dtype is bool_ else x)
+    if len(args) == 1 and is_symbolic(args[0]):
+        return whole(item(args[0]))
     return int(*args, **kwargs)
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    if any(type(x) is Chosen for x in (a, b)):
+        return a // b, a % b
+    return divmod(a, b)
 
 
 def _float(*args: Any) -> Any:
@@ -382,6 +445,8 @@ SPECIAL.update(
         isinstance: _isinstance,
         type: _type,
         range: _range,
+        round: rounded,
+        divmod: _divmod,
         int: _int,
         float: _float,
         bool: _bool,

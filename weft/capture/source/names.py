@@ -62,30 +62,34 @@ def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonloca
     return {name for n in inside(nodes) if isinstance(n, kind) for name in n.names}
 
 
-def escapes(nodes: Iterable[ast.stmt]) -> bool:
-    """Whether statements may leave by return, break or continue (of a loop around them)."""
+def escapes(nodes: Iterable[ast.stmt], raises: bool = False) -> bool:
+    """Whether statements may leave by return, break or continue (of a loop around them), or by
+    raising, if that counts.
+    """
     for node in nodes:
         if isinstance(node, ast.Return | ast.Break | ast.Continue):
+            return True
+        if raises and isinstance(node, ast.Raise | ast.Assert):
             return True
         if isinstance(node, _SCOPES):
             continue
         if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            if returns(node.body) or escapes(node.orelse):
+            if returns(node.body) or escapes(node.orelse, raises):
                 return True
-        elif any(escapes(part) for part in parts(node)):
+        elif any(escapes(part, raises) for part in parts(node)):
             return True
     return False
 
 
-def breaks(nodes: Iterable[ast.stmt]) -> bool:
-    """Whether statements may break off the loop they stand in."""
+def breaks(nodes: Iterable[ast.stmt], kind: type[ast.stmt] = ast.Break) -> bool:
+    """Whether statements may break off the loop they stand in, or continue it."""
     for node in nodes:
-        if isinstance(node, ast.Break):
+        if isinstance(node, kind):
             return True
         if isinstance(node, _SCOPES):
             continue
         loop = isinstance(node, ast.For | ast.AsyncFor | ast.While)
-        if any(breaks(p) for p in ([node.orelse] if loop else parts(node))):  # type: ignore[attr-defined]
+        if any(breaks(p, kind) for p in ([node.orelse] if loop else parts(node))):  # type: ignore[attr-defined]
             return True
     return False
 

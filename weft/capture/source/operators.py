@@ -7,11 +7,27 @@ import sys
 from weft.capture.join import UNDEFINED as UNDEFINED
 from weft.capture.source.calls import call as call
 from weft.capture.source.convert import convert as convert, install
+from weft.capture.source.effects import (
+    breakpoint_ as breakpoint_,
+    error as error,
+    failed as failed,
+    finishing as finishing,
+    formatted as formatted,
+    handling as handling,
+    is_captured as is_captured,
+    kinds as kinds,
+    mod as mod,
+    text as text,
+    thrown as thrown,
+)
 from weft.capture.source.flow import (
     and_ as and_,
+    broke as broke,
+    caught as caught,
     choose as choose,
     compare as compare,
     completed as completed,
+    fell as fell,
     for_ as for_,
     given as given,
     if_ as if_,
@@ -19,8 +35,10 @@ from weft.capture.source.flow import (
     load as load,
     not_ as not_,
     or_ as or_,
+    orelse as orelse,
     returned as returned,
     returned_value as returned_value,
+    skipped as skipped,
     test as test,
     while_ as while_,
 )
@@ -37,9 +55,8 @@ from weft.capture.source.reads import (
     seen as seen,
     set_attr as set_attr,
     set_item as set_item,
-    shown as shown,
     slice as slice,
 )
-from weft.capture.source.signals import BREAK as BREAK, Return as Return
+from weft.capture.source.signals import BREAK as BREAK, CONTINUE as CONTINUE, Return as Return
 
 install(sys.modules[__name__])

@@ -178,13 +178,6 @@ def new(x: Any) -> Any:
     return made(x) if type(x) is list else x
 
 
-def shown(x: Any) -> Any:
-    """A value about to become text."""
-    if isinstance(x, Value) and capturing.now is not None:
-        raise refuse("the text of a tensor", "return the tensor and print it outside")
-    return x
-
-
 # writing
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from weft.autodiff.backward import constant
+from weft.capture.chosen import Chosen
 from weft.capture.structure import flatten
 from weft.ops.define import Value
 
@@ -20,6 +21,7 @@ class _Mark:
 
 
 BREAK = _Mark("break")
+CONTINUE = _Mark("continue")
 NOTHING = _Mark("no result")
 
 
@@ -32,16 +34,38 @@ class Return:
         self.value = value
 
 
+class Throw:
+    """Leaving a block by an error that a handler of its statement takes."""
+
+    __slots__ = ("error", "place")
+
+    def __init__(self, error: BaseException, place: str) -> None:
+        self.error, self.place = error, place
+
+
+class Fault(NamedTuple):
+    """An error that a block may have ended with: whether it did, and what it is made of."""
+
+    flag: Any
+    kind: type
+    args: tuple[Any, ...]
+    inside: dict[str, Any]
+
+
 class Signal(NamedTuple):
-    """Whether the loop is broken off, whether the function returns, and what."""
+    """Whether the loop is broken off, whether the function returns, and what; whether the loop goes
+    on with its next step; errors by their places.
+    """
 
     broke: Any
     returns: Any
     value: Any
+    skips: Any = False
+    faults: Any = None
 
 
 def is_signal(x: Any) -> bool:
-    return x is BREAK or type(x) in (Return, Signal)
+    return x is BREAK or x is CONTINUE or type(x) in (Return, Signal, Throw)
 
 
 def as_signal(x: Any) -> Signal:
@@ -49,7 +73,10 @@ def as_signal(x: Any) -> Signal:
         return x
     if type(x) is Return:
         return Signal(False, True, x.value)
-    return Signal(x is BREAK, False, NOTHING)
+    if type(x) is Throw:
+        fault = Fault(True, type(x.error), x.error.args, dict(x.error.__dict__))
+        return Signal(False, False, NOTHING, False, {x.place: fault})
+    return Signal(x is BREAK, False, NOTHING, x is CONTINUE)
 
 
 def alike(a: Any, b: Any) -> tuple[Signal, Signal]:
@@ -59,10 +86,24 @@ def alike(a: Any, b: Any) -> tuple[Signal, Signal]:
         one = one._replace(value=blank(two.value))
     elif two.value is NOTHING and one.value is not NOTHING:
         two = two._replace(value=blank(one.value))
+    if one.faults or two.faults:
+        one, two = _with_faults(one, two), _with_faults(two, one)
     return one, two
+
+
+def _with_faults(one: Signal, other: Signal) -> Signal:
+    """A signal with the faults of another one too, which did not happen."""
+    own, theirs = one.faults or {}, other.faults or {}
+    every = {**own, **{k: blank(f)._replace(flag=False) for k, f in theirs.items() if k not in own}}
+    return one._replace(faults={k: every[k] for k in sorted(every)})
 
 
 def blank(x: Any) -> Any:
     """The same structure with zeros for tensors: what nobody will read."""
     leaves, form = flatten(x)
-    return form.build([constant(0, v.type) if isinstance(v, Value) else v for v in leaves])
+    return form.build([_zeros(v) if isinstance(v, Value) else v for v in leaves])
+
+
+def _zeros(x: Value) -> Value:
+    made = constant(0, x.type)
+    return Chosen.of(made) if type(x) is Chosen else made

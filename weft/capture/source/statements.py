@@ -21,7 +21,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from weft.capture.source.expressions import Expressions, at, is_bool, op, operator
+from weft.capture.source.assignments import Assignments
+from weft.capture.source.expressions import at, copied, is_bool, op, operator, thunk
+from weft.capture.source.guarded import guard, is_guarded
 from weft.capture.source.names import (
     breaks,
     declared,
@@ -41,9 +43,11 @@ class Context:
     loop: bool = False  # in the body of a converted loop
     strict: bool = False  # inside with or try: nothing after a statement can be moved
     plain: bool = False  # a generator or coroutine: control flow stays as it is
+    block: bool = False  # in a block that is a function: see `weft.capture.source.guarded`
+    handled: bool = False  # likewise, of a statement that handles errors
 
 
-class Statements(Expressions):
+class Statements(Assignments):
     """Converts one function; nested ones by converters of their own."""
 
     def __init__(self, owner: str, inner: frozenset[str] = frozenset()) -> None:
@@ -53,6 +57,7 @@ class Statements(Expressions):
         self.count = 0
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
+        self.errors: list[str] = []  # what the handlers around call theirs
         self.shared: dict[str, None] = {}  # names that blocks as functions bind
         self.reads: Counter[str] = Counter()
 
@@ -104,12 +109,43 @@ class Statements(Expressions):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node  # the methods are converted when they are called
 
+    def variables(self) -> frozenset[str]:
+        return self.locals
+
+    # errors
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        if node.exc is None and not self.errors:
+            return node
+        return at(node, ast.Raise(op(node, "error", *self._raised(node)), None))
+
+    def _raised(self, node: ast.Raise) -> list[ast.expr]:
+        """The error and its cause."""
+        if node.exc is None:
+            return [at(node, ast.Name(self.errors[-1], ast.Load()))]
+        if getattr(node, "asserted", False):
+            call: Any = node.exc
+            call.args = [self.visit(a) for a in call.args]
+            return [call]
+        return [self.visit(x) for x in (node.exc, node.cause) if x is not None]
+
+    def _assert(self, node: ast.Assert) -> ast.stmt:
+        """`if not test: raise AssertionError(message)`"""
+        message = [] if node.msg is None else [node.msg]
+        error = ast.Raise(ast.Call(operator("failed"), message, []), None)
+        fails = ast.UnaryOp(ast.Not(), node.test)
+        return at(node, ast.If(fails, [_asserted(at(node, error))], []))
+
     # blocks
 
     def block(self, body: list[ast.stmt], ctx: Context) -> list[ast.stmt]:
         """Statements, converted."""
         out: list[ast.stmt] = []
         for i, s in enumerate(body):
+            if isinstance(s, ast.Assert):
+                s = self._assert(s)
+            if isinstance(s, ast.Try) and s.finalbody and not escapes(s.finalbody):
+                out.append(self._finished(s, ctx))
             if isinstance(s, ast.If) and not ctx.plain:
                 new, rest_taken = self._if(s, body[i + 1 :], ctx)
                 out += new
@@ -120,6 +156,10 @@ class Statements(Expressions):
                 out += new
                 if after:
                     return out + self.block([*after, *body[i + 1 :]], ctx)
+            elif is_guarded(s) and not ctx.plain:
+                inner = Context(loop=True, block=True)
+                new, after = guard(self, s, inner, replace(inner, handled=True), ctx.loop)
+                return [*out, *new, *self.block([*after, *body[i + 1 :]], ctx)]
             else:
                 out += self._statement(s, ctx)
         return out
@@ -136,7 +176,10 @@ class Statements(Expressions):
         if isinstance(s, ast.Break) and ctx.loop:
             return [at(s, ast.Return(operator("BREAK")))]
         if isinstance(s, ast.Continue) and ctx.loop:
-            return [at(s, ast.Return(ast.Constant(None)))]
+            gone_on = operator("CONTINUE") if ctx.block else ast.Constant(None)
+            return [at(s, ast.Return(gone_on))]
+        if isinstance(s, ast.Raise) and ctx.handled and s.exc is not None:
+            return [at(s, ast.Return(op(s, "thrown", *self._raised(s))))]
         if isinstance(s, ast.Nonlocal | ast.Global):
             return [s]
         if isinstance(s, ast.If | ast.For | ast.While | ast.With | ast.AsyncFor | ast.AsyncWith):
@@ -148,6 +191,8 @@ class Statements(Expressions):
 
     def _compound(self, s: Any, ctx: Context) -> ast.stmt:
         """A statement that stays what it is around blocks that are converted."""
+        if getattr(s, "handlers", None):
+            s.body = [self.handling(s, self.kinds_of(s))]
         for name, value in ast.iter_fields(s):
             if name in ("body", "orelse", "finalbody"):
                 setattr(s, name, self.block(value, ctx))
@@ -157,17 +202,46 @@ class Statements(Expressions):
                     for field in ("type", "guard"):
                         if getattr(part, field, None) is not None:
                             setattr(part, field, self.visit(getattr(part, field)))
-            elif name == "items":
+            elif name == "items" and not getattr(s, "ready", False):
                 s.items = [self.visit(item) for item in value]
             elif name in ("test", "iter", "subject"):
                 setattr(s, name, self.visit(value))
         return s  # type: ignore[no-any-return]
 
+    def kinds_of(self, s: ast.Try) -> list[ast.expr]:
+        """The classes of errors that each handler takes."""
+        everything: ast.expr = ast.Name("BaseException", ast.Load())
+        kinds = [self.visit(copied(h.type)) if h.type else everything for h in s.handlers]
+        return [op(h, "kinds", at(h, k)) for h, k in zip(s.handlers, kinds, strict=True)]
+
+    def handling(self, s: ast.Try, kinds: list[ast.expr]) -> ast.stmt:
+        """The body of a try, with its handlers told of."""
+        parts: list[ast.expr] = [ast.Starred(copied(k), ast.Load()) for k in kinds]
+        given = at(s, ast.Tuple(parts, ast.Load()))
+        item = ast.withitem(op(s, "handling", thunk(given)), None)
+        return at(s, _ready(ast.With([item], s.body)))  # type: ignore[no-any-return]
+
+    def _finished(self, s: ast.Try, ctx: Context) -> ast.stmt:
+        """The last part of a try as a function, which paths that raise call too."""
+        self.count += 1
+        name = f"finally_{self.count}"
+        made = self._function(name, s.finalbody, ctx, stored(s.finalbody))
+        last = ast.Name(name, ast.Load())
+        inner: list[ast.stmt] = s.body
+        if s.handlers:
+            inner = [ast.Try(s.body, s.handlers, s.orelse, [])]
+        item = ast.withitem(op(s, "finishing", last), None)
+        call = ast.Call(ast.Name(name, ast.Load()), [], [])
+        block = at(s, ast.With([item], [at(s, i) for i in inner]))
+        s.body, s.handlers, s.orelse = [_ready(block)], [], []
+        s.finalbody = [at(s, ast.Expr(call))]
+        return made
+
     # branches
 
     def _if(self, s: ast.If, rest: list[ast.stmt], ctx: Context) -> tuple[list[ast.stmt], bool]:
         """The branch, and whether what follows went into it."""
-        leaves = escapes([s])
+        leaves = escapes([s], ctx.handled)
         ready = getattr(s, "ready", False)
         test = s.test if ready else self.visit(s.test)
         if (is_bool(s.test) and not ready) or (leaves and ctx.strict):
@@ -323,90 +397,6 @@ class Statements(Expressions):
             at(s, m)
         return op(s, name, head, *args, said, *more)
 
-    # assignments
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        node.value = self.visit(node.value)
-        if len(node.targets) > 1 and any(_is_place(n) for t in node.targets for n in ast.walk(t)):
-            temporary = self._temporary()
-            first = at(node, ast.Assign([ast.Name(temporary, ast.Store())], node.value))
-            out: list[ast.stmt] = [first]
-            for t in node.targets:
-                out += self._assign(node, t, at(node, ast.Name(temporary, ast.Load())))
-            return out
-        if len(node.targets) == 1:
-            return self._assign(node, node.targets[0], node.value)
-        node.targets = [self.visit(t) for t in node.targets]
-        return node
-
-    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
-        if isinstance(target, ast.Attribute):
-            name = ast.Constant(self._mangled(target.attr))
-            return [at(node, ast.Expr(op(node, "set_attr", self.visit(target.value), name, value)))]
-        if isinstance(target, ast.Subscript):
-            where = self.visit(target.slice)
-            if any(isinstance(n, ast.Slice) for n in inside([where])):
-                where = _sliced(where)
-            owner = self.visit(target.value)
-            return [at(node, ast.Expr(op(node, "set_item", owner, where, value)))]
-        if isinstance(target, ast.Tuple | ast.List):
-            later: list[tuple[ast.expr, str]] = []
-            target.elts = [self._elsewhere(t, later) for t in target.elts]
-            out: list[ast.stmt] = [at(node, ast.Assign([target], op(node, "seen", value)))]
-            for place, name_ in later:
-                out += self._assign(node, place, at(node, ast.Name(name_, ast.Load())))
-            return out
-        return [at(node, ast.Assign([self.visit(target)], value))]
-
-    def _elsewhere(self, target: ast.expr, later: list[tuple[ast.expr, str]]) -> ast.expr:
-        """A temporary name instead of an attribute or element inside a tuple of targets."""
-        if _is_place(target):
-            later.append((target, self._temporary()))
-            return at(target, ast.Name(later[-1][1], ast.Store()))
-        if isinstance(target, ast.Tuple | ast.List):
-            target.elts = [self._elsewhere(t, later) for t in target.elts]
-            return target
-        return self.visit(target)  # type: ignore[no-any-return]
-
-    def _temporary(self) -> str:
-        self.count += 1
-        return f"value_{self.count}_"
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        value, target = self.visit(node.value), node.target
-        if isinstance(target, ast.Name):
-            node.value, node.target = value, self.visit(target)
-            return node
-        how = ast.Constant(type(node.op).__name__)
-        if isinstance(target, ast.Attribute):
-            name = ast.Constant(self._mangled(target.attr))
-            call = op(node, "augment_attr", self.visit(target.value), name, how, value)
-        else:
-            where = self.visit(target.slice)
-            if any(isinstance(n, ast.Slice) for n in inside([where])):
-                where = _sliced(where)
-            call = op(node, "augment_item", self.visit(target.value), where, how, value)
-        return at(node, ast.Expr(call))
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        # a name that blocks share can't be annotated; what it says is nothing to a program
-        if node.value is None:
-            return at(node, ast.Pass())
-        return self._assign(node, node.target, self.visit(node.value))
-
-    def visit_Delete(self, node: ast.Delete) -> Any:
-        out: list[ast.stmt] = []
-        for t in node.targets:
-            if isinstance(t, ast.Attribute):
-                name = ast.Constant(self._mangled(t.attr))
-                out.append(at(node, ast.Expr(op(node, "del_attr", self.visit(t.value), name))))
-            elif isinstance(t, ast.Subscript):
-                owner, where = self.visit(t.value), _sliced(self.visit(t.slice))
-                out.append(at(node, ast.Expr(op(node, "del_item", owner, where))))
-            else:
-                out.append(at(node, ast.Delete([self.visit(t)])))
-        return out
-
 
 def _is_endless(s: ast.While | ast.For) -> bool:
     """Whether a loop ends by nothing but a return."""
@@ -423,28 +413,16 @@ def _reads(nodes: list[Any]) -> Counter[str]:
     return out
 
 
-def _is_place(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
+def _asserted(node: Any) -> Any:
+    """Marks a raise that an assert has become."""
+    node.asserted = True
+    return node
 
 
 def _ready(node: Any) -> Any:
     """Marks a tree whose expressions are converted already."""
     node.ready = True
     return node
-
-
-def copied(node: Any) -> Any:
-    """A copy, for a second place."""
-    if isinstance(node, list):
-        return [copied(n) for n in node]
-    if not isinstance(node, ast.AST):
-        return node
-    new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
-    ast.copy_location(new, node)
-    for mark in ("ready", "binds"):
-        if hasattr(node, mark):
-            setattr(new, mark, getattr(node, mark))
-    return new
 
 
 def _def(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
@@ -464,13 +442,3 @@ def _def(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
 def _thunk_name(name: str) -> ast.Lambda:
     args = _def("", [], []).args
     return ast.Lambda(args, ast.Name(name, ast.Load()))
-
-
-def _sliced(where: ast.expr) -> ast.expr:
-    """An index with slices as an expression."""
-    if isinstance(where, ast.Slice):
-        parts = [p or ast.Constant(None) for p in (where.lower, where.upper, where.step)]
-        return at(where, ast.Call(operator("slice"), parts, []))
-    if isinstance(where, ast.Tuple):
-        where.elts = [_sliced(w) for w in where.elts]
-    return where

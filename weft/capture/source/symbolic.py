@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.buffer.interchange import read_number
 from weft.capture.chosen import TYPES, Chosen
+from weft.capture.effects import Raised, raise_if
 from weft.capture.guards import same
 from weft.capture.join import Slots, as_value, is_number, is_undefined, join, said
 from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
 from weft.capture.structure import flatten
 from weft.control.build import build_cond, build_while, state_params, truth
+from weft.control.nodes import BOOL
 from weft.control.region import Region
 from weft.errors import CaptureError
-from weft.ops.define import Value, capturing, data_of, installed
-from weft.ops.elementwise import logical_or
+from weft.ops.define import Value, capturing, constant, data_of, installed
+from weft.ops.elementwise import logical_not, logical_or
 from weft.types import TensorType
 from weft.types.dtype import bool_
 
@@ -37,6 +40,15 @@ def ran(what: str, region: Region, f: Thunk) -> Any:
         raise refused(what, "a path that can be captured", f"{type(e).__name__}: {e}") from e
 
 
+def raising(f: Thunk) -> Any:
+    """f(), the error that it ends with made part of the program."""
+    try:
+        return f()
+    except Raised as e:
+        e.finish()
+        raise
+
+
 # branches
 
 
@@ -50,37 +62,37 @@ def branch(
     pred = truth(condition, "if")
     before = get()
     slots, regions, ends = Slots(), [], []
-    drawn, start = [], _position()
-    for f in (then, otherwise):
-        region = Region(branch=True)
+    for i, f in enumerate((then, otherwise)):
+        region = Region()
         own = Slots()
 
         def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
-            result = f()
+            result = raising(f)
             own.add(region)
             return result, list(get()[: len(names)]), own.held()
 
-        ends.append(ran("a branch", region, path))
+        try:
+            ends.append(ran("a branch", region, path))
+        except Raised:
+            raise_if(pred, region, i)
+            put(*before)
+            return (otherwise, then)[i]()
         regions.append(region)
         slots.add(region)
         region.restore()
         put(*before)
-        drawn.append(_position() - start)
-        if f is then and capturing.now is not None:
-            capturing.now.rewind(start)
-    if drawn[0] != drawn[1]:
-        raise refused(
-            "a branch",
-            "as many random numbers on both paths",
-            f"{drawn[0]:,} and {drawn[1]:,}",
-            "draw them before it",
-        )
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
     if any(is_signal(s[0]) for s in sides):
         sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
 
     def choose(left: list[Value], right: list[Value]) -> Sequence[Value]:
-        return build_cond(pred, [(r, (), v) for r, v in zip(regions, (left, right), strict=True)])
+        ways = [(_known(a), _known(b)) for a, b in zip(left, right, strict=True)]
+        rest = [i for i, way in enumerate(ways) if way not in _FLAGS]
+        sides = [[side[i] for i in rest] for side in (left, right)]
+        pieces = [(r, (), v) for r, v in zip(regions, sides, strict=True)]
+        made = iter(build_cond(pred, pieces) if rest else ())
+        flags = {way: pred if way[0] else logical_not(pred) for way in ways if way in _FLAGS}
+        return [flags[way] if way in flags else next(made) for way in ways]
 
     result, after, held = join("a branch", sides[0], sides[1], names, choose)
     put(*after, *before[len(names) :])
@@ -88,9 +100,16 @@ def branch(
     return result
 
 
-def _position() -> int:
-    """How many random numbers the capture has drawn."""
-    return 0 if capturing.now is None else capturing.now.position()
+#: what two paths leave in a flag that is the condition, or its opposite
+_FLAGS = ((True, False), (False, True))
+
+
+def _known(x: Value) -> bool | None:
+    """The value of a flag that a path has set."""
+    n = data_of(x)
+    if n.op is not constant or x.type is not BOOL:
+        return None
+    return bool(read_number(n.attr("value")))
 
 
 # loops
@@ -129,6 +148,10 @@ class Loop:
                 return self._round()
             except _Again:
                 continue
+            except Raised:  # by every step: there is one at most
+                go = self._check(self.signal)
+                branch(go, self.body, lambda: None, self.get, self.put, self.names)
+                return self.signal
         raise refused("a loop", "variables that keep their types", "other ones in every step")
 
     def _round(self) -> Any:
@@ -140,6 +163,9 @@ class Loop:
         test, body = Region(), Region()
         params, notes = state_params(body, [x.type for x in inits])
         test.leaves = body.leaves
+        test.starts = body.starts = {
+            note: x.note for note, x in zip(notes, inits, strict=True) if note is not None
+        }
         stands = list(leaves)
         for i, p in zip(at, params, strict=True):
             stands[i] = Chosen.of(p) if i in self.numbers or type(leaves[i]) is Chosen else p
@@ -151,7 +177,7 @@ class Loop:
 
         def step() -> Any:
             self._place(stand)
-            signal = self.body()
+            signal = raising(self.body)
             held = {id(x) for x in flatten(list(self.get()))[0]}
             if (own & body.written.keys()) - held:
                 raise refused(
@@ -165,10 +191,12 @@ class Loop:
 
         def checked() -> Any:
             self._place(stand)
+            placed = {k: x.data for k, (x, _, _) in test.written.items()}
             value = self._check(stand[2])
+            changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
             now = flatten(list(self.get()))[0]
-            if any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
-                raise refused("a loop", "a condition that changes nothing", "an assignment in it")
+            if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
+                raise Changing("a loop", expected="a condition that changes nothing")
             return value
 
         try:
@@ -331,6 +359,59 @@ class Loop:
             f"{said(x)}, then {said(y)}",
             "start from a tensor: wf.tensor(...)",
         )
+
+
+class Changing(CaptureError):
+    """A condition that assigns to something, prints or draws random numbers."""
+
+
+def loop(
+    more: Any,
+    changes: bool,
+    check: Thunk,
+    body: Thunk,
+    get: Thunk,
+    put: Put,
+    names: Sequence[str],
+    signal: Any = None,
+    checkpoint: int | bool | None = None,
+) -> Any:
+    """A while loop: `more` is its condition now, which was found to change something or not; or
+    `signal` what steps done already ended with.
+    """
+    if not changes:
+        try:
+            return Loop(check, body, get, put, names, signal, checkpoint).run()
+        except Changing:
+            pass
+    go: Any = None
+
+    def asked(ended: Any) -> Value:
+        """The condition at the end of a step, if there may be another."""
+        if type(ended) is Signal:
+            stop = logical_or(_as_bool(ended.broke), _as_bool(ended.returns))
+            ask: Thunk = lambda: _as_bool(check())
+            found: Value = branch(stop, lambda: _as_bool(False), ask, get, put, names)
+            return found
+        return _as_bool(check() if ended is None else False)
+
+    def step() -> Any:
+        nonlocal go
+        ended = body()
+        go = asked(ended)
+        return ended
+
+    def get_all() -> tuple[Any, ...]:
+        return (*get(), go)
+
+    def put_all(*values: Any) -> None:
+        nonlocal go
+        put(*values[:-1])
+        go = values[-1]
+
+    go = _as_bool(more) if signal is None else asked(signal)
+    more_names = (*names, "the condition")
+    return Loop(lambda: go, step, get_all, put_all, more_names, signal, checkpoint).run()
 
 
 def _apart(x: Any, written: Any) -> Any:

@@ -1,0 +1,126 @@
+"""What a captured function does besides computing, in order: prints, errors, calls of Python.
+
+The capture under way has one token, in a tensor that everyone knows of. A call of Python takes it
+and puts its own there. So branches join it and loops carry it like any tensor assigned in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from weft.capture.text import Text, an_error, written
+from weft.control.build import build_cond
+from weft.control.host import emit_host, first_token
+from weft.control.region import Region
+from weft.ir import Location, user_location
+from weft.ops.define import Value, capturing, data_of, installed
+from weft.types import TensorType
+
+
+class Raised(BaseException):
+    """Ends a path of a program that ends by raising: `finish` makes that part of the program."""
+
+    def __init__(self, error: BaseException, *cause: BaseException | None) -> None:
+        self.error, self.cause, self.loc = error, cause, user_location()
+
+    def finish(self) -> None:
+        """Have the program raise here, from the line where it was said."""
+        for block in reversed(finishing.stack):
+            block.last()
+        cause = [c if c is None else an_error(c) for c in self.cause]
+        tell(written("raise", (an_error(self.error), *cause)), loc=self.loc)
+
+
+def root() -> Any:
+    """The trace under way, or None: of a graph made by hand nothing is done in order."""
+    now: Any = capturing.now
+    while isinstance(now, Region):
+        now = now.parent
+    return None if now is None or now.by_hand else now
+
+
+def tell(
+    x: Text, gives: Sequence[TensorType] = (), loc: Location | None = None
+) -> tuple[Value, ...]:
+    """Have Python work out `x` here, whenever the program comes by; what that gives."""
+    trace = root()
+    if trace.token is None:
+        trace.token = installed.tensor(first_token())
+    cell = trace.token
+    token, *results = emit_host((installed.tensor(cell.data), *x.values), x.said, tuple(gives), loc)
+    _put(cell, token)
+    return tuple(results)
+
+
+def _put(cell: Value, token: Value) -> None:
+    assert capturing.now is not None
+    capturing.now.write(cell)
+    cell.data = data_of(token)
+
+
+def raise_if(condition: Value, raising: Region, position: int) -> None:
+    """Raise in the program as a region did that was run on one path, the first or the second; on
+    the other nothing is done.
+    """
+    cell = root().token
+    after = installed.tensor(cell.data)
+    raising.restore()
+    before = installed.tensor(cell.data)
+    pieces = [(raising, (), [after]), (Region(), (), [before])]
+    (token,) = build_cond(condition, pieces if position == 0 else pieces[::-1])
+    _put(cell, token)
+
+
+def happened() -> tuple[Any, ...]:
+    """What was done so far besides computing: another answer if something was done in between."""
+    trace = root()
+    if trace is None:
+        return ()
+    return (None if trace.token is None else trace.token.data, trace.position())
+
+
+def is_conditional() -> bool:
+    """Whether what is run now is part of a branch or loop, or follows a call of Python: then an
+    error is one of the program's.
+    """
+    trace = root()
+    return trace is not None and (isinstance(capturing.now, Region) or trace.token is not None)
+
+
+class handling:
+    """A block that some errors end, and then its handlers go on. `kinds` gives their classes."""
+
+    stack: ClassVar[list[handling]] = []
+
+    def __init__(self, kinds: Callable[[], tuple[Any, ...]]) -> None:
+        self.kinds, self.outside = kinds, capturing.now
+
+    def __enter__(self) -> None:
+        handling.stack.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        handling.stack.remove(self)
+
+
+class finishing:
+    """A block that something is done after, whatever ends it: paths that raise do it first."""
+
+    stack: ClassVar[list[finishing]] = []
+
+    def __init__(self, last: Callable[[], Any]) -> None:
+        self.last = last
+
+    def __enter__(self) -> None:
+        finishing.stack.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        finishing.stack.remove(self)
+
+
+def handler(error: BaseException) -> handling | None:
+    """The innermost block whose handlers take an error."""
+    for block in reversed(handling.stack):
+        if isinstance(error, block.kinds()):
+            return block
+    return None
