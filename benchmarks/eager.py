@@ -45,7 +45,9 @@ def start_up() -> list[tuple[str, float, float]]:
     seconds, allowed).
     """
     with tempfile.TemporaryDirectory() as cache:
-        env = os.environ | {"WEFT_CACHE_DIR": cache}
+        # Python's own cache is written too, as an installation does
+        env = os.environ | {"WEFT_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": f"{cache}/pyc"}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         command = [sys.executable, "-c", _FIRST_USE]
         said = [
             subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout

@@ -4,7 +4,6 @@ started, and without the GIL while kernels run.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +28,8 @@ class Pending:
         self._future = future
 
     def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio  # a tenth of the time `import weft` takes; whoever awaits has it
+
         return asyncio.wrap_future(self._future).__await__()
 
     def result(self, timeout: float | None = None) -> Any:
