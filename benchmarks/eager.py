@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmarks.compare import Peer, Timing, difference, duration, measure, present
+from benchmarks.compare import Peer, Timing, difference, duration, install, measure, present
 
 BARS = {  # section: what the ratio may be at most
     "tiny tensors": 0.7,
@@ -44,10 +44,9 @@ def start_up() -> list[tuple[str, float, float]]:
     """Import time, and the first use of an op with an empty and with a filled cache: (name,
     seconds, allowed).
     """
+    install()
     with tempfile.TemporaryDirectory() as cache:
-        # Python's own cache is written too, as an installation does
-        env = os.environ | {"WEFT_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": f"{cache}/pyc"}
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        env = os.environ | {"WEFT_CACHE_DIR": cache}
         command = [sys.executable, "-c", _FIRST_USE]
         said = [
             subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
