@@ -534,6 +534,15 @@ def formatted(x, y):
     return x * loss
 
 
+@case("text of tensors, returned", (X, Y), (-X, Y))
+def returned_text(x, y):
+    total = (x * y).sum()
+    text = f"{total.item():.2f}"
+    if total > 0:
+        total = total * 2
+    return total, {"said": [text, text.upper()]}
+
+
 @case("assert", (X, Y), (-X, Y), (X * 100, Y))
 def asserted(x, y):
     n = 0

@@ -6,7 +6,7 @@ length, its characters and whether it is another one are not known while the fun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from weft.autodiff.tape import Leaf
@@ -15,7 +15,7 @@ from weft.capture.guards import PLAIN
 from weft.capture.refusal import refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
 from weft.control.region import Region
-from weft.control.said import Said, hold, named_class
+from weft.control.said import Said, hold, named_class, value
 from weft.ops.creation import full
 from weft.ops.define import Value, capturing
 from weft.types.dtype import float64, int64
@@ -86,7 +86,13 @@ def _parts(x: Text) -> tuple[Form, tuple[Value, ...]]:
     return Form(Text, (x.said,), (LEAF,) * len(x.values)), x.values
 
 
-SPECIAL[Text] = _parts, lambda form, leaves: Text(form.names[0], tuple(leaves))
+def _built(form: Form, leaves: Sequence[Value]) -> Any:
+    """Where nothing is captured its values are known, and so is the text: a function's result."""
+    said = form.names[0]
+    return value(said, leaves) if capturing.now is None else Text(said, tuple(leaves))
+
+
+SPECIAL[Text] = _parts, _built
 
 
 def is_deferred(x: Any) -> bool:

@@ -1,0 +1,267 @@
+"""Functions that run eagerly only: one per construct that can't be part of a program, with the
+reason and what to write.
+
+The tables in docs/control_flow.md are made of these and of `control_programs`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from control_programs import X, Y
+
+import weft as wf
+
+
+@dataclass(frozen=True)
+class Refused:
+    name: str
+    reason: str
+    instead: str
+    function: Callable[..., Any]
+    arguments: tuple[tuple[Any, ...], ...]
+
+
+REFUSED: list[Refused] = []
+BOTH = ((X, Y), (-X, Y))
+ONE_VALUE = "a value has one type"
+WHEN_RUN = "it is known when the program runs"
+
+
+def refused(
+    name: str, reason: str, instead: str, *arguments: tuple[Any, ...]
+) -> Callable[..., Any]:
+    def add(f: Callable[..., Any]) -> Callable[..., Any]:
+        REFUSED.append(Refused(name, reason, instead, f, arguments or BOTH))
+        return f
+
+    return add
+
+
+@refused("a variable of another shape on each path", ONE_VALUE, "`.reshape()`, `broadcast_to`")
+def two_shapes(x, y):
+    if x.sum() > 0:
+        z = x
+    else:
+        z = x.sum()
+    return z * y
+
+
+@refused("a variable of another dtype on each path", ONE_VALUE, "`.astype()`")
+def two_dtypes(x, y):
+    if x.sum() > 0:
+        z = x
+    else:
+        z = x.astype(wf.float16)
+    return z * y
+
+
+@refused("results of another form on each path", "results have one form", "results of one form")
+def two_forms(x, y):
+    if x.sum() > 0:
+        return x
+    return x, y
+
+
+@refused("a name that one path defines, used", "it may have no value", "give it a value before")
+def maybe_defined(x, y):
+    if y.sum() > 0:
+        z = x * y
+    return z + 1
+
+
+@refused("a shape that changes in a loop", ONE_VALUE, "a tensor of full size", (X * X, Y))
+def growing_shape(x, y):
+    while x.sum() < 50:
+        x = wf.concat([x, y * y])
+    return x
+
+
+@refused("a dtype that changes in a loop", ONE_VALUE, "`.astype()` before the loop", (X * X, Y))
+def changing_dtype(x, y):
+    while x.sum() < 50:
+        x = (x * 2).astype(wf.float64)
+    return x
+
+
+@refused(
+    "list.append in a loop on tensors",
+    "its length would depend on values",
+    "write into a tensor of full size",
+    (X * X, Y),
+)
+def growing_list(x, y):
+    out = []
+    while x.sum() < 50:
+        x = x * 2 + y
+        out.append(x)
+    return wf.stack(out)
+
+
+@refused("list.append on one path", "its length would depend on values", "`append` on both")
+def append_on_one(x, y):
+    out = [x]
+    if x.sum() > 0:
+        out.append(y)
+    return wf.stack(out)
+
+
+@refused(
+    "list.pop in a loop on tensors",
+    "its length would depend on values",
+    "a tensor and a counter",
+    (X * X, Y),
+)
+def shrinking_list(x, y):
+    rest = [x, y, x * y, y * y]
+    while x.sum() < 20:
+        x = x + rest.pop() + 3
+    return x
+
+
+@refused("a key added to a dict on one path", "its keys would depend on values", "add it on both")
+def key_on_one(x, y):
+    found = {"x": x}
+    if x.sum() > 0:
+        found["y"] = y
+    return found
+
+
+@refused(
+    "numbers that depend on tensors as keys", "what is read would depend on values", "`wf.switch`"
+)
+def tensor_keys(x, y):
+    table = {0: x * 2, 1: y, 2: x - y}
+    return table[int((x > 0).sum())]
+
+
+@refused(
+    "numbers that depend on tensors as indices of lists",
+    "what is read would depend on values",
+    "stack the list, or `wf.switch`",
+)
+def list_index(x, y):
+    return [x * 2, y, x - y][int((x > 0).sum())]
+
+
+@refused("conditions of comprehensions", "lengths would depend on values", "`wf.where`, a mask")
+def filtered(x, y):
+    return wf.stack([v * 2 for v in x if v > 0])
+
+
+@refused("match on tensors", "patterns stay Python's", "`if`, `wf.switch`")
+def matched_tensor(x, y):
+    match x.argmax():
+        case 0:
+            return x
+        case 2:
+            return y
+        case _:
+            return x - y
+
+
+@refused("generators with branches on tensors", "they stay Python's", "a list, or a function")
+def generator(x, y):
+    def pieces():
+        for v in x:
+            if v > 0:
+                yield v * 2
+            else:
+                yield v
+
+    return wf.stack(list(pieces())) + y
+
+
+@refused("recursion on tensors", "regions would be endless", "a loop")
+def recursion(x, y):
+    return x + y if x.abs().sum() < 1 else recursion(x * 0.5, y)
+
+
+@refused(
+    "`x += y` and `x = y` of one tensor in one step of a loop",
+    "two objects would have one name",
+    "`x = x + y`",
+    (X * X, Y),
+)
+def two_ways(x, y):
+    z = x * 1
+    while z.sum() < 50:
+        z += 1
+        z = z * 2
+    return z
+
+
+@refused(
+    "raise in a function, handled by a `try` of the caller",
+    "the handler would be part of the path",
+    "raise in the `try` itself",
+)
+def raised_below(x, y):
+    def checked(v):
+        if v.sum() > 0:
+            raise ValueError("positive")
+        return v * 2
+
+    try:
+        return checked(x)
+    except ValueError:
+        return y * 1
+
+
+@refused("text of tensors, compared", WHEN_RUN, "compare the tensor")
+def compared_text(x, y):
+    return x if f"{x.sum().item():.0f}" == "2" else y
+
+
+@refused("text of tensors, another on each path", ONE_VALUE, "print it on each path")
+def two_texts(x, y):
+    if x.sum() > 0:
+        text = f"{x.sum().item():.2f}"
+    else:
+        text = "negative"
+    return text, y
+
+
+@refused(
+    "whole powers of an exponent that depends on tensors",
+    "below zero Python gives a float",
+    "a float",
+)
+def whole_power(x, y):
+    return x * 2 ** int(y.max().item())
+
+
+@refused("NumPy called on tensors", "it needs the elements", "Weft's function, `wf.py_call`")
+def by_numpy(x, y):
+    return wf.tensor(np.sort(x.numpy())) + y
+
+
+SEEN: list[Any] = []
+
+
+@refused(
+    "a list, dict or object outside that is changed",
+    "a program would not do it again",
+    "`wf.py_call`, a tensor",
+)
+def outside(x, y):
+    SEEN.clear()
+    if x.sum() > 0:
+        SEEN.append(1)
+    return x * y
+
+
+@refused("the time, Python's random numbers", "they would be frozen", "an argument, `wf.rand`")
+def stamped(x, y):
+    return x * (time.time() > 0) if x.sum() > 0 else y
+
+
+SPACE: dict[str, Any] = {}
+exec("def hidden(x, y):\n    return x if x.sum() > 0 else y", SPACE)
+refused("code without source (`exec`, REPL)", "it can't be read", "put it into a file")(
+    SPACE["hidden"]
+)
