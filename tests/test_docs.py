@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import weft.errors
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CODE = [p for p in sorted((ROOT / "weft").rglob("*.py")) if p.name != "errors.py"]
 MODULES = [
     ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for p in sorted((ROOT / "weft").rglob("*.py"))
@@ -51,6 +54,23 @@ def test_python_on_a_page_runs(page, tmp_path):
     script.write_text(python_of(page), encoding="utf-8")
     done = run(script)
     assert done.returncode == 0, done.stderr
+
+
+def named_errors():
+    """The exceptions and warnings that Weft raises, by name."""
+    code = "\n".join(p.read_text(encoding="utf-8") for p in CODE)
+    kinds = {n for n, k in vars(weft.errors).items() if isinstance(k, type)} - {"WeftError"}
+    return sorted(n for n in kinds if re.search(rf"\b{n}[(,]", code))
+
+
+@pytest.mark.parametrize("name", named_errors())
+def test_an_error_has_a_page_on_which_it_happens(name):
+    index = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    words = name.replace("DType", "Dtype")
+    page = re.sub(r"(?<!^)(?=[A-Z])", "_", words).lower() + ".md"
+    assert f"| [{name}](errors/{page}) |" in index
+    script = python_of(ROOT / "docs" / "errors" / page)
+    assert re.search(rf"fails\((errors\.{name}|\w+, x\))|is {name}\b", script)
 
 
 @pytest.mark.parametrize("name", MODULES)

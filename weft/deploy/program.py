@@ -115,7 +115,8 @@ class Program:
         for i, (x, old, path) in enumerate(zip(leaves, self.leaves, known, strict=True)):
             if not isinstance(old, Value):
                 if x is not old and (type(x) is not type(old) or x != old):
-                    raise GuardError(self.name, expected=f"{old!r} for {path}", got=repr(x))
+                    expected = f"{old!r} for {self._said(path)}"
+                    raise GuardError(self.name, expected=expected, got=repr(x))
                 continue
             if not isinstance(x, Value):
                 x = leaves[i] = installed.lift(x)
