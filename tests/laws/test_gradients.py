@@ -20,6 +20,7 @@ from tests.laws.lab import (
     function,
     good,
     records,
+    same_bits,
     tensors,
 )
 
@@ -81,6 +82,25 @@ def _second(case):
     _check(pulled, xs, FEW, 1e-4, 1e-5)
 
 
+def _launched(case):
+    """Twice as it is run, first by calling the ops, then by their launches; then by the vjp."""
+
+    def slopes(**options):
+        xs = [x.detach() for x in tensors(case.sample)]
+        f, leaves = function(case.op, xs, case.sample.attrs)
+        for x in leaves:
+            x.requires_grad = True
+        y = as_tuple(f(*leaves))[0]
+        if not y.requires_grad:
+            return []
+        y.backward(wf.asarray(cotangent(y.shape, np.float64)).astype(y.dtype), **options)
+        return [x.grad.numpy().copy() for x in leaves if x.grad is not None]
+
+    called, launched, said = slopes(), slopes(), slopes(create_graph=True)
+    same_bits(called, said, "the ops called")
+    same_bits(launched, said, "the ops launched")
+
+
 DIFFERENTIABLE = pytest.mark.parametrize(
     "op", [op for op in records() if op.vjp is not None], ids=lambda op: op.name
 )
@@ -94,3 +114,13 @@ def test_gradient_agrees_with_numeric_differences(op):
 @DIFFERENTIABLE
 def test_second_gradient_agrees_with_numeric_differences(op):
     each(_cases(op), _second)
+
+
+@DIFFERENTIABLE
+def test_gradient_launched_is_the_one_the_rule_says(op):
+    each((c for c in good(op) if differentiable(c) and _tensors_alone(c)), _launched)
+
+
+def _tensors_alone(case):
+    """Python numbers among the operands keep a gradient from being launched."""
+    return all(isinstance(x, wf.Tensor) for x in tensors(case.sample))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.autodiff.pullback import COTANGENT, OUTPUT, Pullback
 from weft.buffer import Buffer
 from weft.errors import GradError
 from weft.ops.define import (
@@ -115,9 +116,6 @@ class Absent:
         self.type = type_
 
 
-#: bit of a keep mask that stands for the result
-OUTPUT = 62
-
 next_serial: list[Callable[[], int]] = [
     itertools.count().__next__
 ]  # the runtime puts its native counter here
@@ -144,7 +142,7 @@ def keep_mask(call: Call) -> int:
     reads.
 
     Found by asking the op's own vjp on symbolic values: what the cotangents do not reach is not
-    kept.
+    kept. What was found is the call's pullback from then on.
     """
     xs = tuple(
         placeholder(t, i) if isinstance(t, TensorType) else t(1) for i, t in enumerate(call.types)
@@ -152,7 +150,7 @@ def keep_mask(call: Call) -> int:
     inferred = call.op.infer(*call.types, **call.attrs)
     if isinstance(inferred, tuple):
         return -1
-    y, g = placeholder(inferred, OUTPUT), placeholder(inferred, OUTPUT + 1)
+    y, g = placeholder(inferred, OUTPUT), placeholder(inferred, COTANGENT)
     with no_grad(), closed():
         cotangents = [c() if callable(c) else c for c in call.op.vjp(g, y, *xs, **call.attrs)]  # type: ignore[misc]
     mask, seen, stack = 0, set(), [c.data for c in cotangents if isinstance(c, Value)]
@@ -163,6 +161,8 @@ def keep_mask(call: Call) -> int:
             stack.extend(node.inputs)
             if node.op.name == "parameter" and node.attr("position") <= OUTPUT:
                 mask |= 1 << node.attr("position")
+    if len(xs) <= OUTPUT and all(isinstance(t, TensorType) for t in call.types):
+        call.pullback = Pullback(cotangents)
     return mask
 
 
@@ -235,6 +235,22 @@ def pull(
     def is_wanted(target: Any) -> bool:
         return target is not None and (needed is None or target in stops or _note(target) in needed)
 
+    def launched(n: Note, g: Any) -> bool:
+        """Whether the gradient of a planned call could be launched without asking its vjp."""
+        if n.saved is None or g.data.__class__ is not Buffer:
+            return False
+        if needed is None and None not in n.parents:
+            return n.call.pullback.run(n, g, None, arrive)  # type: ignore[no-any-return]
+        wanted = tuple([is_wanted(p) for p in n.parents])
+        return n.call.pullback.run(n, g, wanted, arrive)  # type: ignore[no-any-return]
+
+    def ask(n: Note, g: Any) -> None:
+        """Any other call: its vjp says the cotangents."""
+        cotangents = _cotangents(n, _all_results(n, g) if g.__class__ is dict else g)
+        for parent, c in zip(n.parents, cotangents, strict=True):
+            if c is not None and is_wanted(parent):
+                arrive(parent, c() if callable(c) else c)
+
     def go_on(n: Note, g: Any) -> None:
         """A continued call: its sums replace those that are there."""
         given = g if g.__class__ is dict else {0: g}
@@ -269,6 +285,9 @@ def pull(
         now = pending.get(_note(target))
         return now.get(target.position) if target.__class__ is Pick and now is not None else now
 
+    # a gradient that is only run: neither noted nor captured
+    straight = not create_graph and capturing.now is None
+
     with standard_mode(), enable_grad() if create_graph else no_grad():
         for target, g in ys:
             if target is not None and (
@@ -280,18 +299,12 @@ def pull(
             g = pending.pop(n)
             if n.call.__class__ is Continued:
                 go_on(n, g)
-                cotangents: Sequence[Any] = ()
-            else:
-                cotangents = _cotangents(n, _all_results(n, g) if g.__class__ is dict else g)
-            for parent, c in zip(n.parents, cotangents, strict=bool(cotangents)):
-                if parent is None or c is None:
-                    continue
-                if needed is None or parent in stops or _note(parent) in needed:
-                    arrive(parent, c() if callable(c) else c)
+            elif not (straight and n.call.pullback is not None and launched(n, g)):
+                ask(n, g)
             if not retain:
                 n.saved = n.output = None
                 n.parents = (None,) * len(n.parents)
-            del g, cotangents
+            del g
     # cells of their own: a result may be given another value without another one seeing it
     return {n: installed.tensor(v.data, v.note) for n, v in found.items()}
 

@@ -75,14 +75,18 @@ class Value:
 
 
 class Call:
-    """An op applied to operands of given types: what a plan is made for and what the tape notes."""
+    """An op applied to operands of given types: what a plan is made for and what the tape notes.
 
-    __slots__ = ("attrs", "op", "out", "types")
+    `pullback`, which the tape sets on calls that have a plan, is their gradient as launches.
+    """
+
+    __slots__ = ("attrs", "op", "out", "pullback", "types")
 
     def __init__(
         self, op: Op, types: tuple[Type, ...], attrs: dict[str, Any], out: Types | None = None
     ) -> None:
         self.op, self.types, self.attrs, self.out = op, types, attrs, out
+        self.pullback: Any = None
 
     def __repr__(self) -> str:
         said = [t.__name__ if isinstance(t, type) else str(t) for t in self.types]
