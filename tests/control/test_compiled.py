@@ -122,11 +122,27 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning():
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("if x.sum() > 0:\n  y = x\n else:\n  y = x.sum()\n return y + 1", "f32"),
-        ("if x.sum() > 0:\n  y = x\n return y", "one path only"),
-        ("while x.sum() < 9:\n  x = x.reshape((3, 1)) + x\n return x", "keeps its type"),
-        ("out = []\n while x.sum() < 9:\n  x = x + 1\n  out.append(x)\n return out", "list"),
-        ("if x.sum() > 0:\n  return x\n return x, x", "structure"),
+        (
+            "if x.sum() > 0:\n  y = x\n else:\n  y = x.sum()\n return y + 1",
+            "got f32[3] (line 4) and f32[] (line 6)",
+        ),
+        ("y = x\n if x[0] > 0:\n  y = 2\n return y", "got 2 (line 5) and f32[3] (from before)"),
+        ("if x.sum() > 0:\n  y = x\n return y", "one path only (line 4)"),
+        (
+            "while x.sum() < 9:\n  x = x.reshape((3, 1)) + x\n return x",
+            "to keep its type f32[3], got f32[3, 3] (line 4)",
+        ),
+        (
+            "out = []\n while x.sum() < 9:\n  x = x + 1\n  out.append(x)\n return out",
+            "a list of 1 after",
+        ),
+        (
+            "z = 1\n while x.sum() < 9:\n  x = x + 1\n  z = [x]\n return z",
+            "z to keep its structure",
+        ),
+        ("if x[0] > 0:\n  return x\n return x[0]", "got f32[3] (line 4) and f32[] (line 5)"),
+        ("return [x, x, x * 2][(x > 0).sum()]", "wf.switch"),
+        ("if x.sum() > 0:\n  return x\n return x, x", "f32[3] (line 4) and a tuple of 2 (line 5)"),
         ("return [v for v in x if v > 0]", "comprehension"),
     ],
 )

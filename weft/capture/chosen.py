@@ -34,7 +34,8 @@ class Chosen(Tensor):
         return float if self.type.dtype is float64 else int
 
     def __hash__(self) -> int:
-        raise refused("a key", "a number that is known", "one that depends on tensors")
+        hint = "branch on it, or use wf.switch"
+        raise refused("a key", "a number that is known", "one that depends on tensors", hint)
 
 
 def as_chosen(x: Any) -> Any:

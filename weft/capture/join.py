@@ -7,7 +7,9 @@ chooses; anything else is an error that shows both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import dis
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen, as_chosen
@@ -16,6 +18,7 @@ from weft.capture.refusal import refused
 from weft.capture.structure import flatten
 from weft.control.region import Region, refill
 from weft.errors import CaptureError
+from weft.ir import user_location
 from weft.ops.define import Value, capturing, data_of, installed
 from weft.types import TensorType
 
@@ -120,23 +123,26 @@ def _content(x: Any) -> Any:
 
 
 Choose = Callable[[list[Value], list[Value]], Sequence[Value]]
+Paths = Sequence[Callable[..., Any]]
+RESULT = "the result"
 
 
-def join(what: str, a: Any, b: Any, names: Sequence[str], choose: Choose) -> Any:
+def join(what: str, a: Any, b: Any, names: Sequence[str], choose: Choose, paths: Paths = ()) -> Any:
     """One (result, variables, places) out of two: `choose` makes values out of pairs of one type.
 
-    Variables that can't be one are an error only if they are used.
+    Variables that can't be one are an error only if they are used; it names the lines on which the
+    `paths` assign them.
     """
     chosen: list[tuple[Value, Value]] = []
-    result = _pair(what, "the result", a[0], b[0], chosen)
+    result = _pair(what, RESULT, a[0], b[0], chosen, paths)
     variables = []
     for name, x, y in zip(names, a[1], b[1], strict=True):
         mark = len(chosen)
         if is_undefined(x) or is_undefined(y):
-            variables.append(_half(what, name, x, y))
+            variables.append(_half(what, name, x, y, paths))
             continue
         try:
-            variables.append(_pair(what, name, x, y, chosen))
+            variables.append(_pair(what, name, x, y, chosen, paths))
         except CaptureError as e:
             del chosen[mark:]
             variables.append(lambda _, e=e: Unjoined(e))
@@ -147,16 +153,21 @@ def join(what: str, a: Any, b: Any, names: Sequence[str], choose: Choose) -> Any
     return result(made), [v(made) for v in variables], places(made)
 
 
-def _half(what: str, name: str, x: Any, y: Any) -> Any:
+def _half(what: str, name: str, x: Any, y: Any, paths: Paths) -> Any:
     if x is UNDEFINED and y is UNDEFINED:
         return lambda _: UNDEFINED
     if type(x) is Unjoined or type(y) is Unjoined:
         return lambda _: x if type(x) is Unjoined else y
-    error = refused(what, f"{name} to be defined on both paths, if it is used", "one path only")
+    line = next((f" (line {n})" for f in paths if (n := assigned_at(f, name))), "")
+    expected = f"{name} to be defined on both paths, if it is used"
+    hint = f"give {name} a value before"
+    error = refused(what, expected, f"one path only{line}", hint)
     return lambda _: Unjoined(error)
 
 
-def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]]) -> Any:
+def _pair(
+    what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]], paths: Paths = ()
+) -> Any:
     """A function of the chosen values that gives the one structure out of two."""
     left, form = flatten(a)
     right, other = flatten(b)
@@ -164,7 +175,7 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
         raise refused(
             what,
             f"{name} to have one structure on both paths",
-            f"{_outline(a)} and {_outline(b)}",
+            _both(map(_outline, _first_other(a, b)), name, paths),
             "give every path lists of one length and results of one form",
         )
     out: list[Any] = list(left)
@@ -177,7 +188,7 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
         if both and data_of(x) is data_of(y) and x.note is y.note:
             continue
         at[i] = len(chosen)
-        chosen.append(_alike(what, name, x, y))
+        chosen.append(_alike(what, name, x, y, paths))
         if all(map(is_number, (x, y))):
             numbers.add(i)
 
@@ -189,7 +200,7 @@ def _pair(what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]
     return build
 
 
-def _alike(what: str, name: str, x: Any, y: Any) -> tuple[Value, Value]:
+def _alike(what: str, name: str, x: Any, y: Any, paths: Paths) -> tuple[Value, Value]:
     """Two values as tensors of one type."""
     if type(x) is bool and type(y) is bool:
         return installed.lift(x), installed.lift(y)
@@ -204,7 +215,7 @@ def _alike(what: str, name: str, x: Any, y: Any) -> tuple[Value, Value]:
     raise refused(
         what,
         f"{name} to be the same, or tensors of one type, on both paths",
-        f"{said(x)} and {said(y)}",
+        _both(map(said, (x, y)), name, paths),
         "convert one with .astype() or .reshape(), or write the number as a tensor",
     )
 
@@ -230,6 +241,45 @@ def said(x: Any) -> str:
     if isinstance(x, Value):
         return str(x.type)
     return repr(x) if type(x) in (int, float, bool, str) else f"a {type(x).__name__}"
+
+
+def _both(values: Iterable[str], name: str, paths: Paths) -> str:
+    """What two paths left in a variable, with the line of each where one is known."""
+    lines = [assigned_at(f, name) for f in paths]
+    if not any(lines):
+        return " and ".join(values)
+    told = [f"line {n}" if n else "from before" for n in lines]
+    return " and ".join(f"{v} ({n})" for v, n in zip(values, told, strict=True))
+
+
+def _first_other(a: Any, b: Any) -> tuple[Any, Any]:
+    """The innermost parts of two structures at which their forms differ first."""
+    if type(a) is type(b) and isinstance(a, list | tuple) and len(a) == len(b):
+        for x, y in zip(a, b, strict=True):
+            if flatten(x)[1] != flatten(y)[1]:
+                return _first_other(x, y)
+    return a, b
+
+
+def assigned_at(path: Callable[..., Any], name: str) -> int | None:
+    """The last line on which a piece of the user's code gives a variable its value, or its own
+    result.
+    """
+    code, loc = getattr(path, "__code__", None), user_location()
+    if code is None or loc is None or code.co_filename != loc.file:
+        return None
+    return max(_assignments(code, name), default=None)
+
+
+def _assignments(code: CodeType, name: str) -> Iterator[int]:
+    for at in dis.get_instructions(code):
+        line = None if at.positions is None else at.positions.lineno
+        stores = at.opname.startswith("STORE_") and at.argval == name
+        if line and (stores or (name == RESULT and at.opname.startswith("RETURN_"))):
+            yield line
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and name != RESULT:
+            yield from _assignments(inner, name)
 
 
 def _outline(x: Any) -> str:

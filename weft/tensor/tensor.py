@@ -276,7 +276,7 @@ class Tensor(Value):
                 f"bool() at {user_location()}",
                 expected="a value known while capturing",
                 got=f"a symbolic {self.type}",
-                hint="a branch on a tensor would be frozen",
+                hint="a branch on a tensor would be frozen; wf.where or wf.cond is part of it",
             )
         return bool(self.numpy().reshape(())[()])
 
@@ -289,6 +289,13 @@ class Tensor(Value):
     def __index__(self) -> int:
         if not (self.dtype.is_int and self.size == 1):
             raise DTypeError("index", expected="one integer", got=str(self.type))
+        if not isinstance(real(self), Buffer):
+            raise CaptureError(
+                f"an index, size or key at {user_location()}",
+                expected="a number that is known while capturing",
+                got="one that depends on tensors",
+                hint="index a tensor instead (wf.stack makes one of a list), or use wf.switch",
+            )
         return int(self.item())
 
     def __contains__(self, x: Any) -> bool:

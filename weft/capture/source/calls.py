@@ -184,7 +184,8 @@ def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return None
         if module in _UNSTEADY or module.startswith("numpy.random"):
             name = getattr(f, "__qualname__", repr(f))
-            raise refuse(f"a call of {module}.{name}", "it gives something else every time")
+            hint = "it gives something else every time: pass it as an argument, or use wf.rand"
+            raise refuse(f"a call of {module}.{name}", hint)
         if f is host_number:
             g = guards()
             g.paused += 1

@@ -9,10 +9,10 @@ from weft.buffer.interchange import read_number
 from weft.capture.chosen import TYPES, Chosen
 from weft.capture.effects import Raised, raise_if
 from weft.capture.guards import same
-from weft.capture.join import Slots, as_value, is_number, is_undefined, join, said
+from weft.capture.join import Slots, as_value, assigned_at, is_number, is_undefined, join, said
 from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
-from weft.capture.structure import flatten
+from weft.capture.structure import Form, flatten
 from weft.control.build import build_cond, build_while, state_params, truth
 from weft.control.nodes import BOOL
 from weft.control.region import Region
@@ -35,6 +35,10 @@ def ran(what: str, region: Region, f: Thunk) -> Any:
     except CaptureError:
         region.restore()
         raise
+    except RecursionError as e:
+        region.restore()
+        got = "one that calls itself on every path, whatever tensors hold"
+        raise refused(what, "a path that ends", got, "write the recursion as a loop") from e
     except Exception as e:
         region.restore()
         raise refused(what, "a path that can be captured", f"{type(e).__name__}: {e}") from e
@@ -94,7 +98,7 @@ def branch(
         flags = {way: pred if way[0] else logical_not(pred) for way in ways if way in _FLAGS}
         return [flags[way] if way in flags else next(made) for way in ways]
 
-    result, after, held = join("a branch", sides[0], sides[1], names, choose)
+    result, after, held = join("a branch", sides[0], sides[1], names, choose, (then, otherwise))
     put(*after, *before[len(names) :])
     slots.put(held)
     return result
@@ -309,23 +313,28 @@ class Loop:
         """The state after a step, of the types it had before."""
         found, other = flatten(end)
         if other != form:
+            name, *sides = _first_other(form, other, self.names)
             raise refused(
                 "a loop",
-                "variables that keep their structure",
-                f"{_outline(form, self.names)} before a step, {_outline(other, self.names)} after",
+                f"{name} to keep its structure",
+                "{} before a step, {} after".format(*map(_outline, sides)) + self._line(name),
                 "a list that grows can't be followed; write into a tensor of full size instead",
             )
         of = dict(zip(at, inits, strict=True))
         out = []
         for i, (x, y) in enumerate(zip(leaves, found, strict=True)):
             if i in of:
-                out.append(self._step(i, of[i], y))
+                out.append(self._step(i, of[i], y, _named(i, form, self.names)))
             elif not (x is y or same(x, y)):
                 self.lifted[i] = self._lift(i, form, x, y)
                 raise _Again
         return out
 
-    def _step(self, i: int, before: Value, after: Any) -> Value:
+    def _line(self, name: str) -> str:
+        line = assigned_at(self.body, name)
+        return f" (line {line})" if line else ""
+
+    def _step(self, i: int, before: Value, after: Any, name: str) -> Value:
         if not isinstance(after, Value):
             after = as_value(after, before.type)
         if isinstance(after, Value) and after.type is before.type:
@@ -337,8 +346,8 @@ class Loop:
             raise _Again
         raise refused(
             "a loop",
-            f"a variable that keeps its type {before.type}",
-            said(after),
+            f"{name} to keep its type {before.type}",
+            said(after) + self._line(name),
             "convert it with .astype() or .reshape()",
         )
 
@@ -429,9 +438,35 @@ def _as_bool(x: Any) -> Value:
     return installed.lift(bool(x))
 
 
-def _outline(form: Any, names: Sequence[str]) -> str:
-    variables = form.children[0].children
-    return ", ".join(
-        f"{n}: {v.kind.__name__} of {len(v.children)}" if v.kind else n
-        for n, v in zip(names, variables, strict=True)
-    )
+_OBJECT = "a list, dict or object"  # that a variable holds
+
+
+def _named(i: int, form: Form, names: Sequence[str]) -> str:
+    """What a reader calls a leaf of a loop's state."""
+    for name, variable in zip(names, form.children[0].children, strict=False):
+        if i < variable.count:
+            return name
+        i -= variable.count
+    return "a value changed in place"
+
+
+def _first_other(form: Form, other: Form, names: Sequence[str]) -> tuple[str, Form, Form]:
+    """What changed its form, and both, as far inside as only one part differs."""
+    name = _OBJECT
+    pairs = zip(names, form.children[0].children, other.children[0].children, strict=False)
+    for n, a, b in pairs:
+        if a != b:
+            name, form, other = n, a, b
+            break
+    while form.kind is other.kind and len(form.children) == len(other.children):
+        pair = next(
+            ((a, b) for a, b in zip(form.children, other.children, strict=True) if a != b), None
+        )
+        if pair is None:
+            break
+        form, other = pair
+    return name, form, other
+
+
+def _outline(form: Form) -> str:
+    return f"a {form.kind.__name__} of {len(form.children)}" if form.kind else "one value"
