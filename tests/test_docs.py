@@ -70,7 +70,7 @@ def test_an_error_has_a_page_on_which_it_happens(name):
     page = re.sub(r"(?<!^)(?=[A-Z])", "_", words).lower() + ".md"
     assert f"| [{name}](errors/{page}) |" in index
     script = python_of(ROOT / "docs" / "errors" / page)
-    assert re.search(rf"fails\((errors\.{name}|\w+, x\))|is {name}\b", script)
+    assert re.search(rf"fails\(\s*(errors\.{name}|\w+, x\))|is {name}\b", script)
 
 
 @pytest.mark.parametrize("name", MODULES)
