@@ -253,3 +253,84 @@ def test_a_checkpointed_block():
     assert run(False, True) == want
     assert run(True, False) == want
     assert run(True, True) == want
+
+
+def _clipped(w):
+    wf.optim.clip_grad_norm_([w], 0.1)
+
+
+def _scaled_twice(w):
+    g = w.grad
+    g *= 0.5
+    g[0] = 9.0
+    assert w.grad is g
+
+
+def _clipped_and_added_to(w):
+    wf.optim.clip_grad_norm_([w], 0.1)
+    (w * w).sum().backward()
+    wf.optim.clip_grad_value_([w], 0.05)
+
+
+def _clipped_in_a_branch(w):
+    if w.sum() > 0:
+        wf.optim.clip_grad_norm_([w], 0.1)
+
+
+def _clipped_and_dropped(w):
+    wf.optim.clip_grad_norm_([w], 0.1)
+    w.grad = None
+
+
+WRITES = [
+    _clipped,
+    _scaled_twice,
+    _clipped_and_added_to,
+    _clipped_in_a_branch,
+    _clipped_and_dropped,
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_gradients_from_outside_are_written_to(write):
+    def run(f):
+        out = []
+        for values in ([1.0, 2.0], [-1.0, -2.0], [3.0, 1.0]):
+            w.assign(wf.tensor(values))
+            w.grad = None
+            (w * w).sum().backward()
+            before = w.grad
+            f()
+            out += [w.tolist(), before.tolist(), w.grad is before]
+            out.append(None if w.grad is None else w.grad.tolist())
+        return out
+
+    def update():
+        write(w)
+        optimizer.step()
+
+    with wf.no_grad():
+        w = wf.nn.Parameter([0.0, 0.0])
+    optimizer = wf.optim.SGD([w], lr=0.5)
+    compiled = wf.compile(update, fallback=False)
+    assert run(compiled) == run(update)
+    assert compiled.captures == 1
+
+
+def test_a_gradient_from_outside_that_a_branch_adds_to():
+    w = wf.nn.Parameter([1.0, 2.0])
+
+    def add(x):
+        if x.sum() > 0:
+            (w * x).sum().backward()
+        wf.optim.clip_grad_norm_([w], 0.1)
+
+    def run(f):
+        out = []
+        for x in (1.0, -1.0, 2.0):
+            w.grad = wf.tensor([2.0, 4.0])
+            f(wf.tensor([x, x]))
+            out.append(w.grad.tolist())
+        return out
+
+    assert run(wf.compile(add, fallback=False)) == run(add)

@@ -53,6 +53,7 @@ class Write:
     result: int | None
     cell: Cell | None = None
     argument: int | None = None
+    inside: bool = False  # the gradient there is given another value, and stays the object it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,10 @@ def finish(
                 n = Node(alias, (x.data,), (), x.type, x.data.loc) if another else x.data
                 of_tensor[id(x)] = result(n)
             outputs.append(Output(result=of_tensor[id(x)]))
-    writes = [Write(None if n is None else result(n), cell) for cell, n in trace.state()]
+    writes = [
+        Write(None if n is None else result(n), cell, inside=inside)
+        for cell, n, inside in trace.state()
+    ]
     written = [c.owner for c in trace.cells.values() if c.written and not c.is_grad]
     changed = [i for i in firsts if stands[i].data is not before[i]]
     if not all(_plain(x.note) for x in (*written, *(stands[i] for i in changed))):

@@ -34,6 +34,7 @@ class Cell:
 
     owner: Any  # a Tensor, or a Leaf
     node: Node | None = None  # the input that reads it; None: written before it was read
+    stand: Any = None  # what stands for a gradient that was read
     before: Any = None  # what it held: (data, note) or a gradient
     written: bool = False
     empty: bool = False  # a gradient that was looked at, and there was none
@@ -151,7 +152,8 @@ class Trace:
             return None
         if cell.node is None:
             cell.node = self.parameter(grad.type)
-        return installed.tensor(cell.node)
+            cell.stand = installed.tensor(cell.node)  # one: it may be given another value
+        return cell.stand
 
     def write_grad(self, leaf: Leaf) -> None:
         if leaf in self.own_leaves:
@@ -263,13 +265,18 @@ class Trace:
                 cell.owner.data, cell.owner.note = cell.before
             cell.before = None  # a program outlives the values it was captured with
 
-    def state(self) -> list[tuple[Cell, Node | None]]:
-        """The places that were written, and the node each holds at the end (None: no gradient)."""
-        out: list[tuple[Cell, Node | None]] = []
+    def state(self) -> list[tuple[Cell, Node | None, bool]]:
+        """The places that were written, and the node each holds at the end (None: no gradient);
+        whether it is the gradient there before that was given another value.
+        """
+        out: list[tuple[Cell, Node | None, bool]] = []
         for cell in self.cells.values():
+            if cell.stand is not None and cell.stand.data is not cell.node:
+                out.append((cell, as_node(cell.stand), True))
             if cell.written:
                 value = cell.value()
-                out.append((cell, None if value is None else as_node(value)))
+                same = value is not None and value is cell.stand
+                out += [] if same else [(cell, None if value is None else as_node(value), False)]
         return out
 
     def function(self, name: str, results: list[Node]) -> Function:

@@ -67,7 +67,7 @@ class Region:
 
     def write_grad(self, leaf: Any) -> None:
         if leaf not in self.grads and leaf not in self.leaves:
-            self.grads[leaf] = self.read_grad(leaf)
+            self.grads[leaf] = leaf.grad  # not what stands for it: that is put back here
 
     def own_leaf(self, leaf: Any) -> None:
         self.leaves.add(leaf)

@@ -168,6 +168,8 @@ class Executable:
             if w.cell is not None and w.cell.is_grad:
                 owner = w.cell.owner if w.cell.argument is None else leaves[w.cell.argument].leaf
                 name, value = "grad", made
+                if w.inside:
+                    owner, name, value = owner.grad, "data", made.data  # type: ignore[union-attr]
             else:
                 owner = leaves[w.argument] if w.cell is None else w.cell.owner  # type: ignore[index]
                 name, value = "data", made.data  # type: ignore[union-attr]
