@@ -3,6 +3,8 @@ changes is noticed, what can't be watched runs eagerly.
 """
 
 import collections
+import functools
+import itertools
 import os
 import random
 import types
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import weft as wf
+import weft.nn.functional as F
 
 X = wf.tensor([1.0, 2.0])
 
@@ -141,6 +144,83 @@ def test_functions_that_are_given_other_code_or_defaults():
     agree(scaled, lambda i: setattr(scaled, "__defaults__", (i + 5.0,)))
     agree(lambda x: scaled(x), lambda i: scaled.__kwdefaults__.update(more=i + 3.0))
     agree(lambda x: scaled(x), lambda _: setattr(scaled, "__code__", other.__code__))
+
+
+CHOSEN: dict[str, tuple] = {
+    "a function": (F.relu, F.gelu),
+    "a class": (int, float),
+    "a module": (wf, F),
+}
+CHOICE = None
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_a_global_that_names_something_else_of_a_library(kind, monkeypatch):
+    use = {
+        "a function": lambda x: CHOICE(x - 1.5),
+        "a class": lambda x: x * CHOICE(1.5),
+        "a module": lambda x: x * hasattr(CHOICE, "tensor"),
+    }[kind]
+    old, new = CHOSEN[kind]
+    monkeypatch.setitem(globals(), "CHOICE", old)
+    agree(use, lambda i: monkeypatch.setitem(globals(), "CHOICE", new))
+
+
+def test_keywords_of_a_partial():
+    scaled = functools.partial(lambda x, k: x * k, k=2.0)
+    agree(lambda x: scaled(x), lambda i: scaled.keywords.update(k=5.0 + i))
+    compiled = wf.compile(
+        lambda x: functools.partial(lambda a, b: a + b, b=x * 3)(x), fallback=False
+    )
+    assert compiled(X).tolist() == compiled(X).tolist() == [4.0, 8.0] and compiled.captures == 1
+
+
+ITERATORS = {
+    "of a list": lambda: iter([1.0, 2.0, 3.0]),
+    "a generator": lambda: (float(i) for i in (1, 2, 3)),
+    "zip": lambda: (a for (a,) in zip([1.0, 2.0, 3.0])),
+    "count": lambda: itertools.count(1.0),
+    "map": lambda: map(float, (1, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", ITERATORS)
+@pytest.mark.parametrize("way", ["closure", "argument", "attribute", "element", "loop"])
+def test_iterators_from_outside_move_on_with_every_call(name, way):
+    it = ITERATORS[name]()
+    space, held = types.SimpleNamespace(it=it), {"it": it}
+
+    def loop(x):
+        for v in it:
+            x = x * v
+            break
+        return x
+
+    f, args = {
+        "closure": (lambda x: x * next(it), ()),
+        "argument": (lambda x, it: x * next(it), (it,)),
+        "attribute": (lambda x: x * next(space.it), ()),
+        "element": (lambda x: x * next(held["it"]), ()),
+        "loop": (loop, ()),
+    }[way]
+    compiled = wf.compile(f)
+    with pytest.warns(wf.errors.CaptureWarning, match="from outside, which each call moves on"):
+        given = [compiled(X, *args).tolist() for _ in range(3)]
+    assert given == [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+
+
+def test_iterators_made_inside_are_part_of_the_program():
+    def f(x):
+        it = iter([2.0, 3.0])
+        y = x * next(it)
+        for a, b in zip([y, x], it, strict=False):
+            y = a + b
+        return y, sum(v for v in (x, y))
+
+    compiled = wf.compile(f, fallback=False)
+    for x in (X, -X):
+        assert [v.tolist() for v in compiled(x)] == [v.tolist() for v in f(x)]
+    assert compiled.captures == 1
 
 
 def test_an_attribute_of_a_class_in_front_of_another():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -21,6 +22,7 @@ from operator import is_
 from typing import Any
 
 from weft.capture.implicit import attributes, is_implicit, is_library_file, slots
+from weft.capture.refusal import refused
 from weft.capture.state import is_collection, is_fixed, parts
 from weft.types.size import plain
 
@@ -51,6 +53,12 @@ def is_library(x: Any) -> bool:
 
 
 _libraries: dict[types.ModuleType, bool] = {}
+
+
+def is_iterator(kind: type) -> bool:
+    """Whether objects of a class move on when they are read: generators, zip; streams are not."""
+    step = getattr(kind, "__next__", None)
+    return isinstance(step, types.WrapperDescriptorType) and not issubclass(kind, io.IOBase)
 
 
 class _Missing:
@@ -323,6 +331,13 @@ class Guards:
         kind: Any = type(x)
         if is_collection(kind):
             self.state(x)
+        if is_iterator(kind) and id(x) not in self.made:
+            raise refused(
+                "iteration",
+                "what gives the same whenever it is read",
+                f"a {kind.__name__} from outside, which each call moves on",
+                "pass what it gives, or iterate over a list",
+            )
         if kind is tuple:
             for part in x:
                 self.whole(part)

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from weft.capture.effects import root, tell
-from weft.capture.guards import MISSING, is_library
+from weft.capture.guards import MISSING
 from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
 from weft.capture.pythonic import is_math, math_call
@@ -58,6 +58,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
             return _library(f, args, kwargs)
         return call(f.__func__, f.__self__, *args, **kwargs)
     if kind is functools.partial:
+        g = guards()
+        if g is not None and id(f) not in g.made:
+            used(f.keywords)
         return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
     if isinstance(f, type):
         return _instance(f, args, kwargs)
@@ -100,10 +103,7 @@ def _guard_names(f: Any, g: Any) -> None:
         g.function(f)
     for name in () if is_library_file(code.co_filename) else _global_names(code):
         if name in space:
-            value = space[name]
-            fixed = isinstance(value, types.ModuleType | types.FunctionType | type)
-            if not (fixed and is_library(value)):
-                g.item(space, name, value, f"the global {name}")
+            g.item(space, name, space[name], f"the global {name}")
     for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
         if name != "__class__":
             g.cell(cell, name)
