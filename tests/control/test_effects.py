@@ -258,3 +258,17 @@ def test_prints_by_other_means():
 
     assert [outcome(f, x)[1] for x in (X, -X)] == ["2.0\n", "-2.0\n"]
     assert seen == [("WARNING", "sum 2.0")]
+
+
+def test_a_compiled_function_inside_another_is_converted_with_it():
+    @wf.compile
+    def inner(x):
+        print("inside", x)
+        if x.sum() > 0:
+            return x * 2
+        return x - 1
+
+    both(lambda x: inner(x) + inner(x - 1), (X,), (-X,))
+    both(lambda x: wf.value_and_grad(lambda a: (inner(a) * a).sum())(x), (X,), (-X,))
+    both(lambda x: wf.cond(x[0] > 0, inner, lambda a: a, x), (X,), (-X,))
+    both(lambda x: [*map(inner, [x, -x])], (X,), (-X,))

@@ -64,7 +64,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if capturing.now is not None:
-            return self.function(*args, **kwargs)  # part of what is being captured
+            return operators.call(self.function, *args, **kwargs)  # part of what is being captured
         quick = None if kwargs else _quick_key(args)
         program = self.quick.get(quick)
         if program is not None and program.guarded():
