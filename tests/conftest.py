@@ -8,6 +8,7 @@ import importlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -37,6 +38,16 @@ def golden(request):
         assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def no_graph_is_left_begun():
+    """A placeholder that is never built would make nodes of what later tests compute."""
+    yield
+    define = sys.modules.get("weft.ops.define")
+    if define is not None and define.capturing.now is not None:
+        define.capturing.now = None
+        pytest.fail("a graph was begun and not built")
 
 
 #: directories of tests whose programs are printed and read again, before and after the passes

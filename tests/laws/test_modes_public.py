@@ -20,7 +20,9 @@ from weft.errors import WeftError
 pytestmark = pytest.mark.xdist_group("public modes")
 
 #: change the process, or try differences of numbers that Python rounds
-SETTINGS = {"set_num_threads", "set_rng_state", "get_rng_state", "manual_seed", "gradcheck"}
+SETTINGS = {
+    "set_num_threads", "set_rng_state", "get_rng_state", "manual_seed", "gradcheck", "placeholder",
+}  # fmt: skip
 #: good calls of these are about shapes; here, about numbers that no float32 is equal to
 ENDS = [n * 0.1 for n in range(1, 40)]
 NUMBERS = [0.1, -1e-40, 3.3e-39, 0.7, 1e-45, -16777217.0, 65519.99]
