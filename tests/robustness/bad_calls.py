@@ -44,12 +44,13 @@ class Place:
 
 def fine(error: BaseException, here: str) -> bool:
     """Whether a bad call may raise this: an error of Weft's, or Python's own TypeError for a call
-    that fits no signature, or an operator without a meaning.
+    that fits no signature (one given to `py_call`, too), or an operator without a meaning.
     """
     if isinstance(error, WeftError):
         return True
-    frames = traceback.extract_tb(error.__traceback__)
-    return isinstance(error, TypeError) and frames[-1].filename == here
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    given = last.filename.endswith("py_call.py") and (last.line or "").startswith("out = self.f(")
+    return isinstance(error, TypeError) and (last.filename == here or given)
 
 
 def check(target: Target, count: int, place: Place) -> dict[str, Any]:

@@ -53,7 +53,8 @@ def first(tmp_path_factory):
     """A cache with every kernel of the work in it, and what the work gives."""
     cache = tmp_path_factory.mktemp("filled") / "cache"
     want, compiled = answer(cache)
-    assert compiled > 8 and len(list(cache.iterdir())) >= compiled
+    kept = len(list(cache.iterdir()))
+    assert compiled >= kept > 8  # what kernels have in common is compiled by itself
     assert answer(cache) == (want, 0)
     return cache, want, compiled
 

@@ -10,7 +10,7 @@ import numpy as np
 from weft.autodiff.tape import Leaf, Pick
 from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
-from weft.ops.define import Value
+from weft.ops.define import Value, standard_mode
 from weft.types import DType
 from weft.types.dtype import bool_, float32, int64
 
@@ -150,3 +150,11 @@ def _shown(n: int) -> list[int | None]:
     """Which of n rows a table shows; None stands for those left out."""
     half = TABLE // 2
     return [*range(n)] if n <= TABLE else [*range(half), None, *range(n - half, n)]
+
+
+def wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers as float64, denormal ones too."""
+    if a.dtype == np.float64:
+        return a
+    with standard_mode():
+        return a.astype(np.float64)

@@ -207,7 +207,7 @@ class Tensor(Value):
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         a = self.numpy()
-        return (_wide(a) if self.dtype.is_float else a).tolist()
+        return (display.wide(a) if self.dtype.is_float else a).tolist()
 
     def to(self, target: Any) -> Tensor:
         """On another device ("cpu") or as another dtype."""
@@ -482,14 +482,6 @@ for _module, _names in METHODS.items():
 
 
 put_elsewhere(Tensor)
-
-
-def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same numbers as float64, denormal ones too."""
-    if a.dtype == np.float64:
-        return a
-    with standard_mode():
-        return a.astype(np.float64)
 
 
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:
