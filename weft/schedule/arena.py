@@ -18,7 +18,7 @@ def place(
     the bytes of the whole. Blocks whose lives overlap never share a byte.
 
     >>> place([64, 64, 128], [0, 1, 2], [1, 2, 3])
-    ([0, 64, 128], 256)
+    ([0, 128, 0], 192)
     >>> place([64, 64, 64], [0, 1, 2], [1, 2, 3])
     ([0, 64, 0], 128)
     """
