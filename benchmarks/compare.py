@@ -9,6 +9,7 @@ process, so nobody's waiting threads take another's core.
 from __future__ import annotations
 
 import compileall
+import contextlib
 import os
 import pickle
 import statistics
@@ -78,9 +79,10 @@ class Peer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self._process:  # closes the pipes, at which the worker ends
+        with self._process:
             assert self._process.stdin is not None
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # what an ended worker never read
+                self._process.stdin.close()  # at which a worker ends
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:

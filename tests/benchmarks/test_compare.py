@@ -38,6 +38,14 @@ def test_a_peer_that_takes_too_long_is_ended():
         peer.ask("start", CASE, limit=0.001)
 
 
+def test_a_peer_that_has_ended_is_left_in_peace():
+    with weft() as peer:
+        peer._process.kill()
+        peer._process.wait()
+        with pytest.raises(PeerError, match="ended with -9"):
+            peer.ask("names")  # what was asked stays in the buffer: closing must not trip over it
+
+
 def test_results_that_differ_are_seen():
     one = Timing(0.0, [np.array([1.0, 2.0])])
     assert difference({"a": one, "b": Timing(0.0, [np.array([1.0, 2.5])])}) == 0.25
