@@ -1,0 +1,94 @@
+"""Branches."""
+
+from control_programs.case import BOTH, X, Y, case
+
+
+@case("if, else", *BOTH)
+def if_else(x, y):
+    if x.sum() > 0:
+        z = x * y
+    else:
+        z = x - y
+    return z + x
+
+
+@case("if without else", *BOTH)
+def if_alone(x, y):
+    if x.sum() > 0:
+        x = x * y
+    return x + y
+
+
+@case("elif", *BOTH)
+def elif_(x, y):
+    if x.sum() > 50:
+        z = x
+    elif x.sum() > 0:
+        z = x * y
+    elif y.sum() > 0:
+        z = y
+    else:
+        z = x - y
+    return z * z
+
+
+@case("return in a branch", *BOTH)
+def early_return(x, y):
+    if x.sum() > 100:
+        return x * y * y
+    elif y.max() > 1:
+        w = x.exp()
+        return w * x
+    return x - y
+
+
+@case("ternary", *BOTH)
+def ternary(x, y):
+    return x * y if x.sum() > 5 else (y * y if y[0] > 0 else x - y)
+
+
+@case("and, or, not", *BOTH)
+def logic(x, y):
+    a = (x.sum() > 0 and y.sum() > 0) or not x[0] > 1
+    return x * 2 if a else y * 1
+
+
+@case("chained comparison", *BOTH)
+def chained(x, y):
+    return x * y if 0 < x[0] < 5 <= x[2] + 4 else x + y
+
+
+@case("names defined on one path", (X, Y), (-X, Y))
+def one_path(x, y):
+    if x.sum() > 0:
+        t = x * 2
+        z = t + 1
+    else:
+        z = y * 1
+    return z
+
+
+@case("walrus", (X, Y), (-X, Y))
+def walrus(x, y):
+    if (s := x.sum()) > 0:
+        return y * s
+    return y - s
+
+
+@case("match, with returns under branches", *BOTH)
+def matched(x, y):
+    for kind in ("double", ("scale", 3), [1, 2]):
+        match kind:
+            case "double":
+                if x.sum() > 50:
+                    return x * 2
+                y = y * 2
+            case ("scale", k):
+                if y[0] > 1:
+                    continue
+                y = y * k
+            case _:
+                if x.sum() > 0:
+                    break
+        x = x + y
+    return x * y
