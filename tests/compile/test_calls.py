@@ -186,6 +186,22 @@ def test_python_values_passed():
         same(c(x, how, flag, d), g(x, how, flag, d))
 
 
+def test_numbers_made_of_tensors_are_numbers_again():
+    def halved(x):
+        steps = 0
+        while x.sum() > 1:
+            x = x / 2
+            steps += 1
+        return {"x": x, "steps": steps}, x[0].item()
+
+    compiled = wf.compile(halved, fallback=False)
+    for x in (wf.tensor([4.0, 5.0]), wf.tensor([0.25, 0.5])):
+        (found, first), (want, item) = compiled(x), halved(x)
+        assert type(found["steps"]) is int and found["steps"] == want["steps"]
+        assert type(first) is float and first == item
+    assert wf.compile(lambda x: x.sum().item())(wf.tensor([1.0, 2.5])) == 3.5
+
+
 def test_no_tensors_passed():
     w = random(3)
     c = compiled(lambda: w * 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
+from weft.capture.chosen import Chosen
 from weft.capture.effects import Raised
 from weft.capture.guards import Guards
 from weft.capture.signature import Marks, has_elements, opened
@@ -40,6 +41,7 @@ class Output:
     """
 
     result: int | None = None
+    number: bool = False  # a Python number, which the program has as a tensor
     argument: int | None = None
     value: Any = None
 
@@ -186,7 +188,7 @@ def finish(
                 another = x.data in numbers
                 n = Node(alias, (x.data,), (), x.type, x.data.loc) if another else x.data
                 of_tensor[id(x)] = result(n)
-            outputs.append(Output(result=of_tensor[id(x)]))
+            outputs.append(Output(result=of_tensor[id(x)], number=type(x) is Chosen))
     writes = [
         Write(None if n is None else result(n), cell, inside=inside)
         for cell, n, inside in trace.state()

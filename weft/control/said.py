@@ -102,6 +102,11 @@ def _call(said: Said, xs: Sequence[Any]) -> Any:
     return f(*given, **{k: value(s, xs) for k, s in named})
 
 
+def _number(x: Any) -> Any:
+    """A number, which a program's results are by now."""
+    return x if type(x) in (int, float) else x.item()
+
+
 def _apply(said: Said, xs: Sequence[Any]) -> Any:
     _, held, args, named = said
     return held.value(*[value(s, xs) for s in args], **{k: value(s, xs) for k, s in named})
@@ -109,7 +114,7 @@ def _apply(said: Said, xs: Sequence[Any]) -> Any:
 
 _WORDS: dict[str, Callable[[Said, Sequence[Any]], Any]] = {
     "tensor": lambda said, xs: xs[said[1]],
-    "number": lambda said, xs: xs[said[1]].item(),
+    "number": lambda said, xs: _number(xs[said[1]]),
     "noted": _noted,
     "const": lambda said, xs: said[1],
     "none": lambda said, xs: None,

@@ -12,7 +12,7 @@ from weft.capture.capture import Captured
 from weft.capture.numbers import Reader, checker, reader
 from weft.capture.trace import Cell
 from weft.ir import Function
-from weft.ops.define import changes, installed
+from weft.ops.define import capturing, changes, installed
 from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.types.size import Number
@@ -41,7 +41,13 @@ class Executable:
         self.scalars = _reader(captured, inputs.scalars)
         self.returned = _reader(captured, [o.value for o in captured.outputs])
         outs = captured.outputs
-        self.single = captured.form.kind is None and outs[0].result == 0 and not captured.writes
+        self.numbers = any(o.number for o in outs)
+        self.single = (
+            captured.form.kind is None
+            and outs[0].result == 0
+            and not captured.writes
+            and not self.numbers
+        )
         leaves = all(c.kind is None for c in captured.form.children)
         self.flat = captured.form.kind if captured.form.kind in (tuple, list) and leaves else None
         self.state = tuple(self.owners)
@@ -66,7 +72,7 @@ class Executable:
     def _picker(self) -> Callable[[tuple[Any, ...]], Any] | None:
         """What takes a flat tuple of returned values out of results, arguments and fixed values."""
         captured = self.captured
-        if captured.writes or len(captured.outputs) < 2:
+        if captured.writes or self.numbers or len(captured.outputs) < 2:
             return None
         count = len(self.forward.function.results)
         behind = count + len(self.arguments)
@@ -184,6 +190,10 @@ class Executable:
             else (o.value if o.argument is None else leaves[o.argument])
             for o in captured.outputs
         ]
+        if self.numbers and capturing.now is None:
+            found = [
+                x.item() if o.number else x for x, o in zip(found, captured.outputs, strict=True)
+            ]
         if self.returned is not None:
             numbers = iter(self.returned(leaves))
             found = [next(numbers) if isinstance(x, Number) else x for x in found]
