@@ -129,6 +129,22 @@ def test_class_attributes(monkeypatch):
     assert "Model.kind" in g.check()
 
 
+class Other(Model):
+    def forward(self, x):
+        return -x
+
+
+@pytest.mark.parametrize(
+    "f", [lambda m, x: m.forward(x), lambda m, x: -x if isinstance(m, Other) else x]
+)
+def test_an_object_that_gets_another_class(f):
+    model = Model()
+    run = wf.compile(lambda x: f(model, x), fallback=False)
+    run(X)
+    model.__class__ = Other
+    assert run(X).tolist() == [-1.0, -2.0] and run.captures == 2
+
+
 def test_globals_that_are_containers():
     def f(x):
         return x * TABLE["b"][1] if "a" in TABLE else x * len(NAMES)

@@ -8,6 +8,7 @@ import pytest
 import weft as wf
 import weft.nn.functional as F
 from weft import nn
+from weft.capture import guards
 
 
 class Recurrent(nn.Module):
@@ -103,3 +104,26 @@ def test_updates_are_part_of_the_kernels_that_make_gradients():
     said = str(wf.compile(step).explain(wf.ones((8, 16)))).splitlines()
     roots = [line.split()[1] for line in said if " sqrt " in line and "f32[16" in line]
     assert roots.count("contract") == 4 and len(roots) <= len(list(net.parameters()))
+
+
+def test_a_call_does_not_look_through_the_model(monkeypatch):
+    """Parameters found by going through a module guard its structure, and not all that it holds."""
+    net = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3))
+    mean, opt = wf.optim.EMA(net), wf.optim.AdamW(net.parameters())
+
+    def step(x):
+        opt.zero_grad()
+        (net(x) ** 2).mean().backward()
+        wf.optim.clip_grad_norm_(net.parameters(), 1.0)
+        opt.step()
+        mean.update(net)
+
+    run, x = wf.compile(step, fallback=False), wf.ones((8, 5))
+    run(x)
+    run(x)
+    monkeypatch.setattr(guards, "parts", lambda owner: pytest.fail(f"looks through {owner}"))
+    run(x)
+    assert run.captures == 1
+    net[3].bias = nn.Parameter(wf.zeros(3))
+    run(x)
+    assert run.captures == 2

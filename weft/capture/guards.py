@@ -157,6 +157,8 @@ class _Fast:
             return f"{owner}.{r.key} is {self._name(r.expected)}"
         if r.get is _content:
             return self._content(r, owner)
+        if r.get is _kind:
+            return f"{self._name(type)}({owner}) is {self._name(r.expected)}"
         return f"{self._name(r)}.failure() is None"
 
     def _content(self, r: Read, owner: str) -> str:
@@ -228,6 +230,8 @@ class Guards:
                 self.item(inside, name, found, said)
                 if found is value:
                     return
+            if not is_library(kind):
+                self.kind(owner)
         for base in kind.__mro__:
             if name in base.__dict__:
                 found = base.__dict__[name]
@@ -240,6 +244,11 @@ class Guards:
                 self.item(self._space(base), name, MISSING, said)
         if is_plain(value):
             self._note(getattr, owner, name, value, said)
+
+    def kind(self, x: Any) -> None:
+        """It was looked of which class an object is."""
+        if not is_fixed(x) and type(x).__flags__ & _HEAP:
+            self._note(_kind, x, _KIND, type(x), f"the class of {_called(x)}")
 
     def _space(self, kind: type) -> Any:
         """The names of a class: one object each time, unlike `__dict__`."""
@@ -441,6 +450,14 @@ _CONTENT = "the whole content"
 
 
 _STATE = "all that it holds"
+
+
+_KIND = "its class"
+_HEAP = 1 << 9  # of a class's flags: written in Python, so that its objects may get another
+
+
+def _kind(owner: Any, _: Any) -> type:
+    return type(owner)
 
 
 class Content:

@@ -187,16 +187,25 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all inside it, with dotted names."""
-        seen = set() if memo is None else memo
-        if self in seen:
+        """This module and all inside it, with dotted names. Those in `memo` are left out, and those
+        that are found are put into it.
+        """
+        seen = {id(m) for m in memo or ()}
+        for name, module in self._inside(prefix, seen, remove_duplicate):
+            if memo is not None and remove_duplicate:
+                memo.add(module)
+            yield name, module
+
+    def _inside(self, prefix: str, seen: set[int], once: bool) -> Iterator[tuple[str, Module]]:
+        # by number: a set of modules would look at them, and a program guard all that they hold
+        if id(self) in seen:
             return
-        if remove_duplicate:
-            seen.add(self)
+        if once:
+            seen.add(id(self))
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(seen, _joined(prefix, name), remove_duplicate)
+                yield from module._inside(_joined(prefix, name), seen, once)
 
     def modules(self) -> Iterator[Module]:
         """This module and all inside it."""

@@ -11,6 +11,7 @@ from weft.optim.optimizer import Group, host
 from weft.tensor.arguments import flag
 from weft.tensor.tensor import Tensor
 from weft.types import DType
+from weft.types.size import as_float
 
 #: what updates ask for that is not itself a number of a group
 READ: dict[str, Callable[[Group], float]] = {
@@ -50,14 +51,26 @@ class Numbers:
 
     def host(self, name: str, dtype: DType) -> Any:
         """A number as it is when the step runs."""
-        group, read = self.group, READ.get(name)
-        return host(lambda: group[name] if read is None else read(group), dtype)
+        return host(_Number(self.group, name, READ.get(name)), dtype)
 
     def gradient(self, p: Tensor) -> Tensor:
         """The gradient to go down along."""
         g = p.grad
         assert g is not None
         return -g if self.group["maximize"] else g
+
+
+class _Number:
+    """A number of a group, read when it is called: an object and no function, since a program calls
+    it in every step, and a function made while it is captured would go through its operators.
+    """
+
+    def __init__(self, group: Group, name: str, read: Callable[[Group], float] | None) -> None:
+        self.group, self.name, self.read = group, name, read
+
+    def __call__(self) -> float:
+        found = self.group[self.name] if self.read is None else self.read(self.group)
+        return as_float(found)
 
 
 _DECAY = {"none": (), "gradient": ("weight_decay",), "parameter": ("1 - lr * weight_decay",)}

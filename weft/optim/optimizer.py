@@ -23,14 +23,13 @@ from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
 from weft.types import DType
 from weft.types.dtype import float64, int64
-from weft.types.size import as_float
 
 Group = dict[str, Any]
 
 
 def host(read: Callable[[], float], dtype: DType = float64) -> Any:
     """A number of the host's as a 0-d tensor: what an update takes as an operand."""
-    return full(host_number(lambda: as_float(read())), shape=(), dtype=dtype)
+    return full(host_number(read), shape=(), dtype=dtype)
 
 
 class Optimizer:

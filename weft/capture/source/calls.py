@@ -234,6 +234,8 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     special = SPECIAL.get(f) if _hashable(f) else None
     if special is not None:
         return special(*args, **kwargs)
+    if f is id or f is callable:  # see which object it is, and of which class, but nothing in it
+        return f(*args, **kwargs)
     if capturing.now is not None:
         if f in _EFFECTS:
             raise refuse(f"a call of {f.__name__}()", "call it outside of the function")
@@ -272,6 +274,6 @@ def _hasattr(owner: Any, name: str) -> bool:
 _FUNCTIONS = {bool, int, float, str, range, enumerate, zip, map, filter, reversed, list, tuple,
               dict, set, frozenset, type, super}  # fmt: skip
 #: of them, and of others, those that hand elements on without looking into them
-_HANDING = _FUNCTIONS - {int, float, str, sorted} | {len, isinstance, callable, id, iter, next}
+_HANDING = _FUNCTIONS - {int, float, str, sorted} | {len, isinstance, iter, next}
 #: builtins that are operators here; more are added where they are defined
 SPECIAL: dict[Any, Any] = {getattr: _getattr, hasattr: _hasattr, setattr: set_attr}

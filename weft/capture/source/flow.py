@@ -12,7 +12,7 @@ from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.reads import refuse, seen
+from weft.capture.source.reads import guards, refuse, seen
 from weft.capture.source.signals import BREAK, CONTINUE, NOTHING, Fault, Return, Signal
 from weft.capture.source.symbolic import Loop, branch, loop
 from weft.capture.structure import flatten
@@ -400,6 +400,9 @@ def _isinstance(x: Any, kinds: Any) -> bool:
         return issubclass(x.kind, kinds)
     if is_symbolic(x) and x.type is BOOL and isinstance(True, kinds) and kinds is not object:
         raise refuse("a test whether a condition on tensors is a Python bool")
+    g = guards()
+    if g is not None:
+        g.kind(x)
     return isinstance(x, kinds)
 
 
