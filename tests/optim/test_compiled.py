@@ -8,7 +8,7 @@ import pytest
 import weft as wf
 import weft.nn.functional as F
 from weft import nn
-from weft.capture import guards
+from weft.capture import places
 
 
 class Recurrent(nn.Module):
@@ -121,7 +121,7 @@ def test_a_call_does_not_look_through_the_model(monkeypatch):
     run, x = wf.compile(step, fallback=False), wf.ones((8, 5))
     run(x)
     run(x)
-    monkeypatch.setattr(guards, "parts", lambda owner: pytest.fail(f"looks through {owner}"))
+    monkeypatch.setattr(places, "parts", lambda owner: pytest.fail(f"looks through {owner}"))
     run(x)
     assert run.captures == 1
     net[3].bias = nn.Parameter(wf.zeros(3))

@@ -21,7 +21,9 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
+from weft.capture import places
 from weft.capture.implicit import attributes, is_implicit, is_library_file, slots
+from weft.capture.places import MISSING, Content, Missing
 from weft.capture.refusal import refused
 from weft.capture.state import is_collection, is_fixed, parts
 from weft.types.size import plain
@@ -59,14 +61,6 @@ def is_iterator(kind: type) -> bool:
     """Whether objects of a class move on when they are read: generators, zip; streams are not."""
     step = getattr(kind, "__next__", None)
     return isinstance(step, types.WrapperDescriptorType) and not issubclass(kind, io.IOBase)
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING = _Missing()
 
 
 def is_plain(x: Any) -> bool:
@@ -144,20 +138,20 @@ class _Fast:
 
     def _test(self, r: Read) -> str:
         owner = self._name(r.owner)
-        if r.get is _entry:
+        if r.get is places.entry:
             key = repr(r.key) if type(r.key) is str else self._name(r.key)
             if r.expected is MISSING:
                 return f"{key} not in {owner}"
             return f"{owner}[{key}] is {self._name(r.expected)}"
-        if r.get is _contents and r.expected is not MISSING:
+        if r.get is places.contents and r.expected is not MISSING:
             return f"{owner}.cell_contents is {self._name(r.expected)}"
-        if r.get is _element and r.expected is not MISSING:
+        if r.get is places.element and r.expected is not MISSING:
             return f"{owner}[{r.key}] is {self._name(r.expected)}"
         if r.get is getattr and r.key.isidentifier():
             return f"{owner}.{r.key} is {self._name(r.expected)}"
-        if r.get is _content:
+        if r.get is places.content:
             return self._content(r, owner)
-        if r.get is _kind:
+        if r.get is places.kind:
             return f"{self._name(type)}({owner}) is {self._name(r.expected)}"
         return f"{self._name(r)}.failure() is None"
 
@@ -247,8 +241,8 @@ class Guards:
 
     def kind(self, x: Any) -> None:
         """It was looked of which class an object is."""
-        if not is_fixed(x) and type(x).__flags__ & _HEAP:
-            self._note(_kind, x, _KIND, type(x), f"the class of {_called(x)}")
+        if not is_fixed(x) and type(x).__flags__ & places.HEAP:
+            self._note(places.kind, x, places.KIND, type(x), f"the class of {_called(x)}")
 
     def _space(self, kind: type) -> Any:
         """The names of a class: one object each time, unlike `__dict__`."""
@@ -256,11 +250,11 @@ class Guards:
 
     def item(self, owner: Mapping[Any, Any], key: Any, value: Any, said: str = "") -> None:
         """`owner[key]` of a dict was read; MISSING where there was none."""
-        self._note(_entry, owner, key, value, said or f"{_called(owner)}[{key!r}]")
+        self._note(places.entry, owner, key, value, said or f"{_called(owner)}[{key!r}]")
 
     def element(self, owner: Any, key: Any, value: Any) -> None:
         """`owner[key]` of a list was read."""
-        self._note(_element, owner, key, value, f"{_called(owner)}[{key!r}]")
+        self._note(places.element, owner, key, value, f"{_called(owner)}[{key!r}]")
 
     def number(self, owner: Any, key: Any, value: Any) -> Any:
         """What `owner[key]` of a dict stands for if it is a number that changes: an input of the
@@ -272,24 +266,25 @@ class Guards:
         if place not in self.varying or place in self.writes:
             return None
         said = f"the type of {key!r}"
-        self._note(_entry_type, owner, ("type", key), type(value), said)
-        return self.inputs(place, functools.partial(_entry, owner, key), value, str(key))
+        self._note(places.entry_type, owner, ("type", key), type(value), said)
+        return self.inputs(place, functools.partial(places.entry, owner, key), value, str(key))
 
     def changed(self) -> list[tuple[int, Any]]:
         """Places that hold another number of the same type now."""
         out = []
         for place, read in self.reads.items():
-            if read.get is _entry and type(read.expected) in (int, float):
-                now = _entry(read.owner, read.key)
+            if read.get is places.entry and type(read.expected) in (int, float):
+                now = places.entry(read.owner, read.key)
                 if type(now) is type(read.expected) and not same(now, read.expected):
                     out.append(place)
         return out
 
     def content(self, owner: Any) -> None:
         """All of a list, dict or set was read."""
-        if (id(owner), _CONTENT) in self.reads:
+        if (id(owner), places.CONTENT) in self.reads:
             return
-        self._note(_content, owner, _CONTENT, Content(owner), f"the content of {_called(owner)}")
+        said = f"the content of {_called(owner)}"
+        self._note(places.content, owner, places.CONTENT, Content(owner), said)
 
     def function(self, f: Any) -> None:
         """The code and the defaults of a function were used."""
@@ -300,10 +295,10 @@ class Guards:
 
     def state(self, x: Any) -> None:
         """Anything that an object holds may have been read."""
-        if self.paused or (id(x), _STATE) in self.reads or is_fixed(x):
+        if self.paused or (id(x), places.STATE) in self.reads or is_fixed(x):
             return
         if id(x) in self.made:
-            for part in _elements(x) if type(x) in (list, dict, set) else ():
+            for part in places.elements(x) if type(x) in (list, dict, set) else ():
                 self.state(part)
             return
         if type(x) is tuple:  # holds the same for ever; often one that the code has just made
@@ -315,12 +310,12 @@ class Guards:
         if found is None:
             self.unguarded.append(f"{said}, which is too much to watch")
         else:
-            self._note(_state, x, _STATE, Content(x, found), said)
+            self._note(places.state, x, places.STATE, Content(x, found), said)
 
     def cell(self, cell: Any, name: str) -> None:
         """A closure variable was read."""
-        value = _contents(cell, None)
-        self._note(_contents, cell, None, value, f"the variable {name}")
+        value = places.contents(cell, None)
+        self._note(places.contents, cell, None, value, f"the variable {name}")
 
     def _note(self, get: Any, owner: Any, key: Any, value: Any, said: str) -> None:
         if self.paused or id(owner) in self.made:
@@ -332,7 +327,7 @@ class Guards:
         self.reads[place] = Read(get, owner, key, value, said)
         self._forget()
         for x in value.elements if isinstance(value, Content) else (value,):
-            if get is not _state:
+            if get is not places.state:
                 self.whole(x)
 
     def whole(self, x: Any) -> None:
@@ -367,9 +362,9 @@ class Guards:
 
     def _containers(self, x: Any) -> None:
         """Guard the content of a container, and of those in it."""
-        if type(x) in (list, dict, set) and (id(x), _CONTENT) not in self.reads:
+        if type(x) in (list, dict, set) and (id(x), places.CONTENT) not in self.reads:
             self.content(x)
-            for element in _elements(x):
+            for element in places.elements(x):
                 self._containers(element)
 
     def make(self, x: Any) -> Any:
@@ -424,68 +419,6 @@ class Guards:
         return len(self.reads)
 
 
-# places
-
-
-def _entry(owner: Any, key: Any) -> Any:
-    return owner.get(key, MISSING)
-
-
-def _entry_type(owner: Any, key: Any) -> Any:
-    return type(owner.get(key[1], MISSING))
-
-
-def _element(owner: Any, key: Any) -> Any:
-    return owner[key] if -len(owner) <= key < len(owner) else MISSING
-
-
-def _contents(cell: Any, _: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-_CONTENT = "the whole content"
-
-
-_STATE = "all that it holds"
-
-
-_KIND = "its class"
-_HEAP = 1 << 9  # of a class's flags: written in Python, so that its objects may get another
-
-
-def _kind(owner: Any, _: Any) -> type:
-    return type(owner)
-
-
-class Content:
-    """A container's elements, or all that an object holds, to compare with later ones."""
-
-    def __init__(self, owner: Any, elements: tuple[Any, ...] | None = None) -> None:
-        self.kind = type(owner)
-        self.elements = _elements(owner) if elements is None else elements
-
-    def __repr__(self) -> str:
-        return f"{len(self.elements)} elements"
-
-
-def _elements(owner: Any) -> tuple[Any, ...]:
-    if isinstance(owner, dict):
-        return (*owner.keys(), *owner.values())
-    return tuple(owner)
-
-
-def _content(owner: Any, _: Any) -> Any:
-    return Content(owner)
-
-
-def _state(owner: Any, _: Any) -> Any:
-    found = parts(owner)
-    return MISSING if found is None else Content(owner, found)
-
-
 def _hashable(x: Any) -> bool:
     try:
         hash(x)
@@ -502,5 +435,5 @@ def _called(owner: Any) -> str:
 
 
 def _shown(x: Any) -> str:
-    text = repr(x) if is_plain(x) or isinstance(x, Content | _Missing) else f"a {type(x).__name__}"
+    text = repr(x) if is_plain(x) or isinstance(x, Content | Missing) else f"a {type(x).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -11,9 +11,9 @@ import types
 from typing import Any
 
 from weft.capture.effects import root, tell
-from weft.capture.guards import MISSING
 from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
+from weft.capture.places import MISSING
 from weft.capture.pythonic import is_math, math_call
 from weft.capture.source.convert import convert, is_converted, why_not
 from weft.capture.source.reads import (
