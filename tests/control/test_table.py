@@ -16,7 +16,7 @@ import weft as wf
 from weft.errors import CaptureError, CaptureWarning, WeftError
 
 PAGE = Path(__file__).parents[2] / "docs" / "control_flow.md"
-WAYS = ("eager", "compile", "trace", "gradient")
+WAYS = ("eager", "compile", "trace", "gradient", "second")
 OTHERS = ("AutoGraph", "Dynamo", "Paddle", "MindSpore")
 
 #: constructs without `if`, `while`, ternary or `and` on a tensor: all others break Dynamo's graph
@@ -94,10 +94,12 @@ def row(case) -> list[str]:
     places = [
         i for i, x in enumerate(arguments[0]) if isinstance(x, wf.Tensor) and x.dtype.is_float
     ]
-    again = slopes(f, places)
-    slope = wf.compile(again, fallback=False)
-    gradient = getattr(case, "gradient", True)
-    found.append(came(slope, again, arguments, signed_zeros=False) if gradient else "–")
+    again = f
+    for _ in ("gradient", "second"):
+        again = slopes(again, places)
+        slope = wf.compile(again, fallback=False)
+        gradient = getattr(case, "gradient", True)
+        found.append(came(slope, again, arguments, signed_zeros=False) if gradient else "–")
     return found
 
 

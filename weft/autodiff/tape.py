@@ -93,12 +93,20 @@ class Continued(Call):
 
 
 class Pick:
-    """One result of a note whose call had several."""
+    """One result of a note whose call had several. Control flow has others: what a path computed on
+    the way, by its note there.
+    """
 
     __slots__ = ("note", "position")
 
-    def __init__(self, note: Note, position: int) -> None:
+    def __init__(self, note: Note, position: Any) -> None:
         self.note, self.position = note, position
+
+    def __eq__(self, o: object) -> bool:
+        return o.__class__ is Pick and self.note is o.note and self.position == o.position
+
+    def __hash__(self) -> int:
+        return hash((id(self.note), self.position))
 
     @property
     def serial(self) -> int:

@@ -122,17 +122,44 @@ def _global_names(code: types.CodeType) -> tuple[str, ...]:
 
 
 def _with_converted_cells(f: Any) -> Any:
-    """A library's wrapper of a user's function (`functools.wraps`), around the converted one."""
-    inner = getattr(f, "__wrapped__", None)
-    if type(inner) is not types.FunctionType or not f.__closure__:
+    """A library's wrapper of a user's function (`functools.wraps`, or a transform such as
+    `wf.grad`), around the converted one.
+    """
+    wrapped = getattr(f, "__wrapped__", None)
+    transform = _module(f).startswith("weft.autodiff")
+    if not f.__closure__ or not (transform or type(wrapped) is types.FunctionType):
         return f
-    if is_converted(inner) or not is_users(inner.__code__.co_filename):
+    cells = [_converted_cell(c) if transform or _holds(c, wrapped) else c for c in f.__closure__]
+    if all(a is b for a, b in zip(cells, f.__closure__, strict=True)):
         return f
-    new = _entered(inner)
-    cells = tuple(types.CellType(new) if _holds(c, inner) else c for c in f.__closure__)
-    made_ = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, cells)
-    made_.__kwdefaults__ = f.__kwdefaults__
-    return made_
+    new = types.FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
+    new.__kwdefaults__ = f.__kwdefaults__
+    return new
+
+
+def _converted_cell(c: types.CellType) -> types.CellType:
+    """A cell with the same function converted, if it holds one."""
+    held = c.cell_contents
+    if type(held) is types.FunctionType and not is_users(held.__code__.co_filename):
+        new = _with_converted_cells(held)
+    else:
+        new = _converted(_as_function(held))
+    return c if new is held else types.CellType(new)
+
+
+def _as_function(x: Any) -> Any:
+    """A callable object as the method that is called."""
+    method = inspect.getattr_static(type(x), "__call__", None)
+    return types.MethodType(method, x) if type(method) is types.FunctionType else x
+
+
+def _converted(x: Any) -> Any:
+    """A user's function or method, converted."""
+    if type(x) is types.MethodType:
+        inner = _converted(x.__func__)
+        return x if inner is x.__func__ else types.MethodType(inner, x.__self__)
+    users = type(x) is types.FunctionType and is_users(x.__code__.co_filename)
+    return _entered(x) if users and not is_converted(x) else x
 
 
 def _holds(cell: Any, x: Any) -> bool:
@@ -195,6 +222,8 @@ def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 g.paused -= 1
     builtin = isinstance(f, type | types.BuiltinFunctionType) and _hashable(f)
     given = _handed if builtin and f in _HANDING else _given
+    if _module(f).startswith("weft.autodiff"):
+        args = tuple([_as_function(a) for a in args])
     return f(*[given(a) for a in args], **{k: given(v) for k, v in kwargs.items()})
 
 
@@ -221,9 +250,8 @@ _WRITERS = {"debug", "info", "warning", "error", "critical", "exception", "log",
 
 
 def _given(x: Any) -> Any:
-    if type(x) is types.FunctionType and not is_converted(x) and is_users(x.__code__.co_filename):
-        return _entered(x)
-    return read(x)
+    new = _converted(x)
+    return read(x) if new is x else new
 
 
 def _handed(x: Any) -> Any:
