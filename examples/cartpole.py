@@ -20,7 +20,7 @@ class Carts:
         self.alive = np.ones(n, bool)
 
     def push(self, right):
-        """Fifty milliseconds of a push of 10 N to one side or the other."""
+        """Twenty milliseconds of a push of 10 N to one side or the other."""
         x, v, angle, turn = self.state.T
         sin, cos = np.sin(angle), np.cos(angle)
         force = np.where(right, 10.0, -10.0)

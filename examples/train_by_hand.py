@@ -1,6 +1,6 @@
 """Train a small network by hand: three spirals, two hidden layers, no modules, no optimizer class.
 
-Run it with `make demo`. Every number is computed by kernels that Weft generates through LLVM.
+Every number is computed by kernels that Weft generates through LLVM.
 """
 
 import argparse

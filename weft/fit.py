@@ -9,6 +9,7 @@ others than Weft (NumPy's in a dataset, say) are not in it.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import signal
 import threading
@@ -19,11 +20,13 @@ from typing import Any
 
 from weft.autodiff.mode import no_grad
 from weft.compile import compile as compiled
+from weft.data.collate import each
 from weft.debug.events import EventWriter
 from weft.debug.progress import Progress
 from weft.deploy.state import load, save
 from weft.errors import DTypeError, ShapeError, StateError
 from weft.nn.module import Module
+from weft.nn.state import as_tensor
 from weft.optim.clipping import clip_grad_norm_
 from weft.optim.optimizer import Optimizer
 from weft.optim.plateau import ReduceLROnPlateau
@@ -59,8 +62,9 @@ def fit(
     """Train a model, and give the numbers of each epoch.
 
     Of a batch that is a tuple, the last part is the target and the others are the model's
-    arguments; any other batch is both. `loss` and `metrics` are functions of output and target;
-    their means over an epoch's examples are its numbers, with `val_` in front for `validation`.
+    arguments; any other batch is both. NumPy's and PyTorch's arrays in it become tensors. `loss`
+    and `metrics` are functions of output and target; their means over an epoch's examples are its
+    numbers, with `val_` in front for `validation`.
 
     `scheduler` goes on after every "epoch" or "step"; gradients are clipped to `max_norm`. With a
     path as `checkpoint`, one is written after each epoch and upon Ctrl-C, and if there is one it is
@@ -196,7 +200,7 @@ class _Loop:
         if self.position:
             set_rng_state(now)
         show.start(self.epoch, _length(loader))
-        for batch in batches:
+        for batch in map(_tensors, batches):
             found = self.step(batch)
             self.sums.add(found, _size(batch))
             self.steps += 1
@@ -219,11 +223,12 @@ class _Loop:
         """What comes after the batches of an epoch."""
         numbers = self.sums.means()
         if not numbers:
-            raise ShapeError("fit", expected="at least one batch an epoch", got="none")
+            hint = "a generator can be gone through only once: give a loader, or a list of batches"
+            raise ShapeError("fit", expected="at least one batch an epoch", got="none", hint=hint)
         if validation is not None:
             self.model.eval()
             held = _Means()
-            for batch in validation:
+            for batch in map(_tensors, validation):
                 held.add(self.measure(batch), _size(batch))
             numbers |= {f"val_{k}": v for k, v in held.means().items()}
         self.history.append(numbers)
@@ -232,7 +237,8 @@ class _Loop:
             plateau = isinstance(self.scheduler, ReduceLROnPlateau)
             self.scheduler.step(*([numbers[watched]] if plateau else []))
         if patience is not None:
-            course = [n[watched] for n in self.history]
+            # what is no number is no best one either
+            course = [n[watched] if n[watched] == n[watched] else math.inf for n in self.history]
             self.finished = len(course) - 1 - course.index(min(course)) >= patience
         self.epoch, self.position, self.sums = self.epoch + 1, 0, _Means()
         self.begin = get_rng_state()
@@ -297,6 +303,15 @@ class _Means:
 
     def state(self) -> list[Any]:
         return [self.totals, self.count]
+
+
+def _tensors(batch: Any) -> Any:
+    """A batch whose arrays, NumPy's and PyTorch's, are tensors."""
+
+    def own(x: Any) -> Any:
+        return x if isinstance(x, Tensor) or not hasattr(x, "__dlpack__") else as_tensor(x)
+
+    return each(own, batch)
 
 
 def _parts(batch: Any) -> tuple[Sequence[Any], Any]:

@@ -9,6 +9,7 @@ import textwrap
 import time
 import traceback
 from collections import namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -97,8 +98,39 @@ def test_nested_examples_nest_in_the_batch():
     assert isinstance(batch["pair"], Pair) and batch["pair"].x.tolist() == [0, 1, 2]
     assert batch["pair"].y[0].tolist() == [0, 1, 2] and batch["pair"].y[1] == ["0", "1", "2"]
     assert batch["flag"].dtype is wf.bool and batch["none"] == [None] * 3
-    (batch,) = DataLoader([1.5, 2.5], batch_size=2)
-    assert batch.dtype is wf.float32
+
+
+@pytest.mark.parametrize(
+    ("numbers", "dtype"),
+    [([1.5, 2.5], wf.float32), ([1, 2.5], wf.float32), ([1, True], wf.int64), ([True], wf.bool)],
+)
+def test_numbers_of_pythons(numbers, dtype):
+    (batch,) = DataLoader(numbers, batch_size=2)
+    assert batch.dtype is dtype and batch.tolist() == numbers
+
+
+def test_numbers_that_fit_no_tensor():
+    with pytest.raises(wf.errors.NumericsError, match="64 bits"):
+        next(iter(DataLoader([2**63, 2], batch_size=2)))
+    with pytest.raises(wf.errors.DTypeError, match="numbers in every example, got NoneType, int"):
+        next(iter(DataLoader([1, None], batch_size=2)))
+
+
+@dataclass
+class Record:
+    x: np.ndarray
+    label: int
+    name: str
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_records(workers):
+    examples = [Record(np.full(3, i, np.float32), i, f"n{i}") for i in range(2)]
+    (batch,) = DataLoader(examples, batch_size=2, workers=workers)
+    assert type(batch) is Record and batch.x.shape == (2, 3)
+    assert batch.label.tolist() == [0, 1] and batch.name == ["n0", "n1"]
+    one = next(iter(DataLoader(examples, batch_size=None, workers=workers)))
+    assert type(one) is Record and isinstance(one.x, wf.Tensor) and one.label == 0
 
 
 def test_rows_of_tensors_are_taken_at_once():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import weft as wf
-from weft.data import DataLoader, TextLines, read_csv, read_idx
+from weft.data import DataLoader, TextLines, read_csv, read_idx, read_npy
 from weft.errors import ArtifactError, IndexRangeError
 
 
@@ -37,6 +37,44 @@ def test_tables(tmp_path):
         read_csv(path)
     path.write_text("")
     assert read_csv(path) == {}
+    path.write_text("month,n\n2024_01,1\n2024_02,2\n")
+    assert read_csv(path)["month"] == ["2024_01", "2024_02"]
+
+
+def test_tables_that_cannot_be_read(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(ArtifactError, match="different names, got two named 'a'"):
+        read_csv(path)
+    path.write_bytes("name\nJürgen\n".encode("latin-1"))
+    with pytest.raises(ArtifactError, match=r"text in utf-8, got 0xfc .* encoding="):
+        read_csv(path)
+    assert read_csv(path, encoding="latin-1") == {"name": ["Jürgen"]}
+    with pytest.raises(ArtifactError, match=r"table\.csv, line 2: expected text in utf-8"):
+        TextLines(path)[1]
+    path.write_text("a\n" + "x" * 200_000)
+    with pytest.raises(ArtifactError, match="field larger"):
+        read_csv(path)
+
+
+def test_arrays_of_numpys(tmp_path):
+    path, more = tmp_path / "a.npy", tmp_path / "a.npz"
+    for a in (np.arange(6, dtype=">i4").reshape(2, 3), np.float64(1.5), np.zeros((0, 2), bool)):
+        np.save(path, a)
+        found = read_npy(path)
+        assert (found.numpy() == a).all() and found.shape == np.shape(a)
+        assert found.dtype.name == np.asarray(a).dtype.name
+    np.savez_compressed(more, x=np.ones(3, np.float32), y=np.arange(2))
+    table = read_npy(more)
+    assert list(table) == ["x", "y"] and table["x"].tolist() == [1, 1, 1]
+    np.save(path, np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ArtifactError, match="arrays of numbers"):
+        read_npy(path)  # and not opened: it is a pickle
+    raw = more.read_bytes()
+    for bad in (b"", b"\x93NUMPY", raw[:-20], raw[:60] + bytes(40) + raw[100:], b"PK\3\4junk"):
+        path.write_bytes(bad)
+        with pytest.raises(ArtifactError):
+            read_npy(path)
 
 
 def test_idx_files(tmp_path):
@@ -49,7 +87,8 @@ def test_idx_files(tmp_path):
         assert found.dtype is wf.uint8 and (found.numpy() == a).all()
     path.write_bytes(struct.pack(">BBBBI", 0, 0, 13, 1, 2) + struct.pack(">2f", 1.5, -2.0))
     assert read_idx(path).tolist() == [1.5, -2.0]
-    for bad in (raw[:-1], raw + b"x", raw[:7], b"", b"\0\0\7\1", gzip.compress(raw)[:-9]):
+    for bad in (raw[:-1], raw + b"x", raw[:7], b"", b"\0\0\7\1", gzip.compress(raw)[:-9],
+                b"\x1f\x8b\x08\x00" + b"junk" * 9):  # fmt: skip
         path.write_bytes(bad)
         with pytest.raises(ArtifactError):
             read_idx(path)

@@ -1,5 +1,6 @@
 """`wf.fit`: the loop that a user would write, checkpoints that lead to the same bits, Ctrl-C."""
 
+import math
 import os
 import signal
 import struct
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import weft as wf
 import weft.nn.functional as F
@@ -213,6 +215,40 @@ def test_batches_that_are_no_pairs():
     loss = lambda out, batch: F.mse_loss(out, batch["y"])
     wf.fit(line, loss, opt, loader, epochs=20, progress=False)
     assert abs(line.slope.item() - 2) < 0.01
+
+
+@pytest.mark.parametrize("of", [lambda x: x, torch.tensor], ids=["numpy", "torch"])
+def test_batches_of_arrays(of):
+    """They are made tensors, so that the step is compiled: that it is not, would be a warning."""
+    model, opt, _, loader = make()
+    batches = [tuple(of(part.numpy().copy()) for part in batch) for batch in loader]
+    history = wf.fit(
+        model, F.cross_entropy, opt, batches, epochs=2, validation=batches, progress=False
+    )
+    assert history[1]["loss"] < history[0]["loss"] and history[1]["val_loss"] > 0
+
+
+def test_a_loss_that_is_no_number_is_not_the_best():
+
+    class Epochs:
+        numbers = iter([math.nan, 3.0, 2.0, 1.0, 1.0, 1.0])
+
+        def __iter__(self):  # one batch an epoch
+            yield wf.full((1,), next(self.numbers))
+
+    class Nothing(nn.Module):
+        def __init__(self):
+            self.p = nn.Parameter([0.0])
+
+        def forward(self, batch):
+            return self.p
+
+    model = Nothing()
+    history = wf.fit(
+        model, lambda out, batch: (out + batch).sum(), wf.optim.SGD(model.parameters(), lr=0.0),
+        Epochs(), epochs=9, early_stop=2, progress=False,
+    )  # fmt: skip
+    assert [h["loss"] for h in history][1:] == [3.0, 2.0, 1.0, 1.0, 1.0]
 
 
 def test_says_a_line_an_epoch(capsys):

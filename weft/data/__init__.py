@@ -15,6 +15,7 @@ from weft.data.readers import (
     TextLines as TextLines,
     read_csv as read_csv,
     read_idx as read_idx,
+    read_npy as read_npy,
 )
 from weft.data.sampler import (
     BatchSampler as BatchSampler,

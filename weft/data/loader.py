@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from weft.data.collate import default_collate
+from weft.data.collate import default_collate, each
 from weft.data.dataset import IterableDataset, TensorDataset
 from weft.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from weft.data.workers import Ended, InTurn, Team
@@ -25,7 +25,6 @@ class DataLoader:
 
     With `shuffle` the order is drawn from Weft's generator: after `wf.manual_seed(n)` it is the
     same again. With `workers` that many processes get the examples; batches come in the same order.
-    An error, or the end of a worker, is raised where its batch was due; asked on, batches go on.
     An error, or the end of a worker, is raised where its batch was due; asked on, batches go on.
     `batch_size=None` gives the examples one by one. Python floats become float32.
 
@@ -162,16 +161,7 @@ class _Alone:
 
 def default_convert(x: Any) -> Any:
     """The arrays of one example as tensors."""
-    if isinstance(x, np.ndarray | np.generic):
-        return tensor(x)
-    if isinstance(x, Mapping):
-        return {k: default_convert(v) for k, v in x.items()}
-    if isinstance(x, tuple | list):
-        parts = [default_convert(v) for v in x]
-        if hasattr(x, "_fields"):
-            return type(x)(*parts)
-        return tuple(parts) if isinstance(x, tuple) else parts
-    return x
+    return each(lambda v: tensor(v) if isinstance(v, np.ndarray | np.generic) else v, x)
 
 
 def _least(n: Any, place: str, least: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""Reading common files: lines of text, tables, the idx files that MNIST comes in."""
+"""Reading common files: lines of text, tables, NumPy's arrays, the idx files of MNIST."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import math
 import operator
 import os
 import struct
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +50,21 @@ class TextLines(Dataset):
         begin, end = (int(k) for k in self.starts[i % n : i % n + 2])
         with open(self.path, "rb") as f:  # opened anew: a worker process has a place of its own
             f.seek(begin)
-            return f.read(end - begin).decode(self.encoding).rstrip("\r\n")
+            raw = f.read(end - begin)
+        try:
+            return raw.decode(self.encoding).rstrip("\r\n")
+        except UnicodeDecodeError as e:
+            raise _not_text(f"{self.path.name}, line {i % n + 1}", e) from None
 
 
-def read_csv(path: Name, *, header: bool = True, delimiter: str = ",") -> dict[str, Any]:
+def _not_text(place: str, e: UnicodeDecodeError) -> ArtifactError:
+    got, hint = f"{e.object[e.start]:#04x} ({e.reason})", "say which encoding= it has"
+    return ArtifactError(place, expected=f"text in {e.encoding}", got=got, hint=hint)
+
+
+def read_csv(
+    path: Name, *, header: bool = True, delimiter: str = ",", encoding: str = "utf-8-sig"
+) -> dict[str, Any]:
     """The columns of a table by name (by number without a header): int64 or float32 tensors where
     all entries are numbers, lists of strings elsewhere. An empty entry among numbers is NaN.
 
@@ -61,19 +74,30 @@ def read_csv(path: Name, *, header: bool = True, delimiter: str = ",") -> dict[s
     >>> wf.data.read_csv(path)
     {'size': tensor([1.5, 2. ]), 'kind': ['cat', 'dog']}
     """
-    with open(path, newline="", encoding="utf-8-sig") as f:
-        rows = [row for row in csv.reader(f, delimiter=delimiter) if row]
+    file = Path(path).name
+    try:
+        with open(path, newline="", encoding=encoding) as f:
+            rows = [row for row in csv.reader(f, delimiter=delimiter) if row]
+    except UnicodeDecodeError as e:
+        raise _not_text(file, e) from None
+    except csv.Error as e:
+        raise ArtifactError(file, expected="a table", got=str(e)) from None
     if not rows:
         return {}
     names = rows.pop(0) if header else [str(i) for i in range(len(rows[0]))]
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ArtifactError(file, expected="columns of different names", got=f"two named {twice!r}")
     for n, row in enumerate(rows):
         if len(row) != len(names):
-            place = f"{Path(path).name}, row {n + 1 + header}"
+            place = f"{file}, row {n + 1 + header}"
             raise ArtifactError(place, expected=f"{len(names)} entries", got=str(len(row)))
     return {name: _column([row[i] for row in rows]) for i, name in enumerate(names)}
 
 
 def _column(entries: list[str]) -> Any:
+    if any("_" in e for e in entries):  # 2024_01 is a number to Python, but to nobody else
+        return entries
     for kind, dtype in ((int, "int64"), (_float, "float32")):
         try:
             return tensor([kind(e) for e in entries], dtype=dtype)
@@ -84,6 +108,32 @@ def _column(entries: list[str]) -> Any:
 
 def _float(text: str) -> float:
     return float(text) if text.strip() else math.nan
+
+
+def read_npy(path: Name) -> Any:
+    """The tensor of a file of `np.save`; of one of `np.savez`, a dict of them by name.
+
+    >>> import weft as wf, tempfile, pathlib
+    >>> import numpy as np
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "array.npy")
+    >>> np.save(path, np.arange(3))
+    >>> wf.data.read_npy(path)
+    tensor([0, 1, 2])
+    """
+    name = Path(path).name
+    try:
+        with open(path, "rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return _native(found)
+            return {key: _native(found[key]) for key in found.files}
+    except (ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as e:
+        expected = "arrays of numbers, as np.save and np.savez write them"
+        raise ArtifactError(name, expected=expected, got=str(e)) from None
+
+
+def _native(a: np.ndarray) -> Any:
+    return tensor(a.astype(a.dtype.newbyteorder("="), copy=False))
 
 
 #: element types of idx files: NumPy's words, big-endian
@@ -106,7 +156,7 @@ def read_idx(path: Name) -> Any:
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = gzip.decompress(raw)
-        except (OSError, EOFError) as e:
+        except (OSError, EOFError, zlib.error) as e:
             raise ArtifactError(name, expected="a whole gzip file", got=str(e)) from None
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _IDX or len(raw) < 4 + 4 * raw[3]:
         raise ArtifactError(name, expected="the header of an idx file", got=repr(raw[:8]))
