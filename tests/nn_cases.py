@@ -145,6 +145,11 @@ NORMALIZATIONS = [
         (normal(2, 3, 4, 5),),
     ),
     *cases(
+        "instance_norm",
+        (normal(2, 3, 7), normal(3), uniform(3), {"use_input_stats": False}),
+        fixed=(1, 2),
+    ),
+    *cases(
         "batch_norm",
         (normal(4, 3), None, None, {"training": True}),
         (normal(4, 3, 5), None, None, uniform(3), {"training": True}),
@@ -392,4 +397,31 @@ POOLS = [
     *cases("adaptive_avg_pool1d", (LINE, 1), (LINE, 4), (LINE, 5)),
     *cases("adaptive_max_pool1d", (LINE, 1), (LINE, 4), (LINE, 5)),
 ]
-CASES = [*ACTIVATIONS, *NORMALIZATIONS, *LOSSES, *LINEAR, *ATTENTION, *CONVOLUTIONS, *POOLS]
+RESIZED = [
+    *cases(
+        "interpolate",
+        (LINE, 5),
+        (LINE, {"scale_factor": 2.5}),
+        (IMAGE, (4, 20)),
+        (IMAGE, {"scale_factor": 2}),
+        (IMAGE, {"scale_factor": (0.4, 1.3)}),
+        (LINE, 5, {"mode": "linear"}),
+        (LINE, {"scale_factor": 1.7, "mode": "linear"}),
+        (LINE, 30, {"mode": "linear", "align_corners": True}),
+        (IMAGE, (13, 5), {"mode": "bilinear"}),
+        (IMAGE, {"scale_factor": (2, 0.6), "mode": "bilinear"}),
+        (IMAGE, (1, 16), {"mode": "bilinear", "align_corners": True}),
+    ),
+    *cases("pixel_shuffle", (IMAGE, 2), (normal(9, 2, 3), 3)),
+    *cases("pixel_unshuffle", (IMAGE[:, :, :8], 2), (normal(2, 9, 3), 3)),
+]
+CASES = [
+    *RESIZED,
+    *ACTIVATIONS,
+    *NORMALIZATIONS,
+    *LOSSES,
+    *LINEAR,
+    *ATTENTION,
+    *CONVOLUTIONS,
+    *POOLS,
+]

@@ -62,6 +62,11 @@ LAYERS = [
     case("LayerNorm", 4, elementwise_affine=False, on=normal(3, 4)),
     case("RMSNorm", 4, on=normal(3, 5, 4)),
     case("GroupNorm", 2, 4, on=normal(3, 4, 5)),
+    case("BatchNorm2d", 4, bias=False, on=normal(3, 4, 5, 2)),
+    case("GroupNorm", 2, 4, bias=False, on=normal(3, 4, 5)),
+    case("InstanceNorm1d", 4, affine=True, on=normal(3, 4, 5)),
+    case("InstanceNorm2d", 4, affine=True, track_running_stats=True, on=normal(3, 4, 5, 2)),
+    case("InstanceNorm2d", 4, affine=True, on=normal(4, 5, 2)),
     case("PReLU", 4, on=normal(3, 4, 5)),
     case("RNN", 4, 6, on=_SEQ),
     case("RNN", 4, 6, 2, "relu", batch_first=True, on=(_BATCH, normal(2, 3, 6))),
@@ -126,11 +131,24 @@ STATELESS = [
         for name in (
             "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Mish", "Hardswish",
             "Hardsigmoid", "Hardtanh", "Tanh", "Sigmoid", "LogSigmoid", "Softplus", "Softsign",
-            "GLU", "Identity", "Flatten",
+            "GLU", "Identity", "Flatten", "CELU", "Tanhshrink", "Softshrink", "Hardshrink",
         )
     ),
     case("GELU", "tanh", on=normal(3, 4)),
     case("LeakyReLU", 0.2, on=normal(3, 4)),
+    *(
+        case(name, inplace=True, on=normal(3, 4))
+        for name in (
+            "ReLU", "ReLU6", "LeakyReLU", "ELU", "CELU", "SELU", "SiLU", "Mish", "Hardswish",
+            "Hardsigmoid", "Hardtanh",
+        )
+    ),
+    case("Threshold", 0.1, 3.0, on=normal(3, 4)),
+    case("InstanceNorm1d", 3, on=normal(2, 3, 8)),
+    case("Upsample", scale_factor=2, on=normal(2, 3, 8, 6)),
+    case("Upsample", (5, 9), mode="bilinear", align_corners=True, on=normal(2, 3, 8, 6)),
+    case("PixelShuffle", 2, on=normal(2, 8, 3, 5)),
+    case("PixelUnshuffle", 2, on=normal(2, 3, 8, 6)),
     case("Softmax", 1, on=normal(3, 4)),
     case("LogSoftmax", 0, on=normal(3, 4)),
     case("Dropout", 0.0, on=normal(3, 4)),

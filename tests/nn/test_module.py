@@ -261,6 +261,38 @@ def test_display():
         ")"
     )
     assert repr(nn.Parameter([1.0])) == "Parameter([1.])"
+    layers = nn.ModuleList([nn.Linear(1, 1), *(nn.Sequential(nn.Tanh()) for _ in range(3))])
+    assert repr(layers) == (
+        "ModuleList(\n"
+        "  (0): Linear(in_features=1, out_features=1, bias=True)\n"
+        "  (1-3): 3 x Sequential(\n"
+        "    (0): Tanh()\n"
+        "  )\n"
+        ")"
+    )
+    assert repr(nn.ModuleList()) == "ModuleList()"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda nn: nn.ConvTranspose2d(3, 4, 3, stride=2, output_padding=1),
+        lambda nn: nn.Conv2d(3, 4, 3, padding="same", dilation=2, groups=1, padding_mode="reflect"),
+        lambda nn: nn.BatchNorm2d(3, affine=False),
+        lambda nn: nn.LayerNorm(3, bias=False),
+        lambda nn: nn.GroupNorm(1, 3),
+        lambda nn: nn.InstanceNorm1d(3),
+        lambda nn: nn.MaxPool2d(2, ceil_mode=True),
+        lambda nn: nn.PReLU(),
+        lambda nn: nn.Bilinear(1, 2, 3),
+        lambda nn: nn.Unflatten(1, (2, 3)),
+        lambda nn: nn.Upsample(scale_factor=2.0),
+        lambda nn: nn.PixelShuffle(2),
+        lambda nn: nn.LSTM(3, 4, 2, dropout=0.1),
+    ],
+)
+def test_layers_say_what_pytorchs_say(make):
+    assert repr(make(nn)) == repr(make(torch.nn))
 
 
 # containers
@@ -295,7 +327,10 @@ def test_dicts_of_modules():
 def test_sequential_by_name():
     net = nn.Sequential({"in": nn.Linear(2, 3), "out": nn.Linear(3, 1)})
     assert next(iter(net.state_dict())) == "in.weight" and net[0].out_features == 3
-    assert isinstance(net[:1], nn.Sequential)
+    tail = net[1:]
+    assert isinstance(tail, nn.Sequential) and list(tail.state_dict()) == ["out.weight", "out.bias"]
+    rest = nn.Sequential(nn.ReLU(), nn.Linear(1, 2))[1:].append(nn.Linear(2, 1))
+    assert list(rest.state_dict()) == ["1.weight", "1.bias", "2.weight", "2.bias"]
     with pytest.raises(DTypeError, match="wrap a function"):
         nn.Sequential(len)
 

@@ -8,6 +8,7 @@ import torch
 from nn.module_cases import LAYERS, STATELESS
 
 import weft as wf
+import weft.nn.functional as F
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -165,6 +166,35 @@ def test_packed_sequences_agree_with_pytorch(kind, batch_first):
     loss.backward()
     for p, q in zip(mine.parameters(), theirs.parameters(), strict=True):
         close(p.grad, q.grad, 1e-4, 1e-4)
+
+
+def test_padding_and_unpadding_as_pytorch():
+    from torch.nn.utils import rnn as theirs
+
+    from weft.nn.utils import rnn
+
+    x = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
+    lengths = [2, 4, 1]
+    packed = rnn.pack_padded_sequence(wf.tensor(x), lengths, enforce_sorted=False)
+    other = theirs.pack_padded_sequence(torch.tensor(x), lengths, enforce_sorted=False)
+    for first in (False, True):
+        got, _ = rnn.pad_packed_sequence(packed, first, -1.0, total_length=6)
+        close(got, theirs.pad_packed_sequence(other, first, -1.0, total_length=6)[0])
+        back = rnn.unpad_sequence(got, lengths, first)
+        assert [r.tolist() for r in back] == [x[:n, i].tolist() for i, n in enumerate(lengths)]
+    with pytest.raises(wf.errors.ShapeError, match="total_length of 4 or more, got 3"):
+        rnn.pad_packed_sequence(packed, total_length=3)
+    with pytest.raises(wf.errors.ShapeError, match="3 lengths of at most 4"):
+        rnn.unpad_sequence(wf.tensor(x), [1, 2])
+
+
+@pytest.mark.parametrize("kwargs", [{"scale_factor": 2}, {"size": 7, "mode": "bilinear"}])
+def test_resizing_in_programs_of_any_size(kwargs):
+    run = wf.compile(lambda x: F.interpolate(x, **kwargs), fallback=False)
+    for n in (3, 4, 5, 6):
+        x = wf.randn(2, 3, n, n)
+        assert run(x).numpy().tobytes() == F.interpolate(x, **kwargs).numpy().tobytes()
+    assert run.captures == 2
 
 
 def test_stacked_transformers_agree_with_pytorch():

@@ -2,6 +2,7 @@
 
 from weft.nn import functional as functional, init as init, utils as utils
 from weft.nn.activation import (
+    CELU as CELU,
     ELU as ELU,
     GELU as GELU,
     GLU as GLU,
@@ -9,6 +10,7 @@ from weft.nn.activation import (
     Dropout as Dropout,
     Dropout1d as Dropout1d,
     Dropout2d as Dropout2d,
+    Hardshrink as Hardshrink,
     Hardsigmoid as Hardsigmoid,
     Hardswish as Hardswish,
     Hardtanh as Hardtanh,
@@ -23,8 +25,11 @@ from weft.nn.activation import (
     SiLU as SiLU,
     Softmax as Softmax,
     Softplus as Softplus,
+    Softshrink as Softshrink,
     Softsign as Softsign,
     Tanh as Tanh,
+    Tanhshrink as Tanhshrink,
+    Threshold as Threshold,
 )
 from weft.nn.attention import (
     KeyValueCache as KeyValueCache,
@@ -61,6 +66,8 @@ from weft.nn.normalization import (
     BatchNorm1d as BatchNorm1d,
     BatchNorm2d as BatchNorm2d,
     GroupNorm as GroupNorm,
+    InstanceNorm1d as InstanceNorm1d,
+    InstanceNorm2d as InstanceNorm2d,
     LayerNorm as LayerNorm,
     RMSNorm as RMSNorm,
 )
@@ -82,6 +89,11 @@ from weft.nn.recurrent import (
     GRUCell as GRUCell,
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
+)
+from weft.nn.resizing import (
+    PixelShuffle as PixelShuffle,
+    PixelUnshuffle as PixelUnshuffle,
+    Upsample as Upsample,
 )
 from weft.nn.transformer import (
     TransformerDecoder as TransformerDecoder,

@@ -28,7 +28,14 @@ class _Activation(Module):
         return ", ".join(f"{n}={getattr(self, n)!r}" for n in self.names)
 
 
-class ReLU(_Activation):
+class _InPlace(_Activation):
+    """One that takes `inplace` for PyTorch's sake, which changes nothing here."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        pass
+
+
+class ReLU(_InPlace):
     """x where it is positive, else 0. `inplace` is taken for PyTorch's sake and changes nothing.
 
     >>> import weft as wf
@@ -36,23 +43,17 @@ class ReLU(_Activation):
     tensor([0., 2.])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
     def forward(self, x: Any) -> Any:
         return F.relu(x)
 
 
-class ReLU6(_Activation):
+class ReLU6(_InPlace):
     """x kept between 0 and 6.
 
     >>> import weft as wf
     >>> wf.nn.ReLU6()(wf.tensor([-1.0, 2.0, 9.0]))
     tensor([0., 2., 6.])
     """
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
 
     def forward(self, x: Any) -> Any:
         return F.relu6(x)
@@ -96,6 +97,9 @@ class PReLU(Module):
     def forward(self, x: Any) -> Any:
         return F.prelu(x, self.weight)
 
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
 
 class ELU(_Activation):
     """x where it is positive, else alpha * (exp(x) - 1).
@@ -114,7 +118,7 @@ class ELU(_Activation):
         return F.elu(x, *self._kept())
 
 
-class SELU(_Activation):
+class SELU(_InPlace):
     """ELU, scaled so that activations keep mean 0 and variance 1.
 
     >>> import weft as wf
@@ -124,6 +128,23 @@ class SELU(_Activation):
 
     def forward(self, x: Any) -> Any:
         return F.selu(x)
+
+
+class CELU(_Activation):
+    """x where it is positive, else alpha * (exp(x / alpha) - 1).
+
+    >>> import weft as wf
+    >>> wf.nn.CELU(2.0)(wf.tensor([-1.0, 2.0]))
+    tensor([-0.7869,  2.    ])
+    """
+
+    names = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        self._keep(alpha)
+
+    def forward(self, x: Any) -> Any:
+        return F.celu(x, *self._kept())
 
 
 class GELU(_Activation):
@@ -143,7 +164,7 @@ class GELU(_Activation):
         return F.gelu(x, *self._kept())
 
 
-class SiLU(_Activation):
+class SiLU(_InPlace):
     """x * sigmoid(x).
 
     >>> import weft as wf
@@ -151,14 +172,11 @@ class SiLU(_Activation):
     tensor([-0.2689,  1.7616])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
     def forward(self, x: Any) -> Any:
         return F.silu(x)
 
 
-class Mish(_Activation):
+class Mish(_InPlace):
     """x * tanh(softplus(x)).
 
     >>> import weft as wf
@@ -170,7 +188,7 @@ class Mish(_Activation):
         return F.mish(x)
 
 
-class Hardswish(_Activation):
+class Hardswish(_InPlace):
     """x * clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -182,7 +200,7 @@ class Hardswish(_Activation):
         return F.hardswish(x)
 
 
-class Hardsigmoid(_Activation):
+class Hardsigmoid(_InPlace):
     """clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -204,7 +222,7 @@ class Hardtanh(_Activation):
 
     names = ("min_val", "max_val")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self._keep(min_val, max_val)
 
     def forward(self, x: Any) -> Any:
@@ -274,6 +292,64 @@ class Softsign(_Activation):
 
     def forward(self, x: Any) -> Any:
         return F.softsign(x)
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x).
+
+    >>> import weft as wf
+    >>> wf.nn.Tanhshrink()(wf.tensor([0.0, 1.0]))
+    tensor([0.    , 0.2384])
+    """
+
+    def forward(self, x: Any) -> Any:
+        return F.tanhshrink(x)
+
+
+class Softshrink(_Activation):
+    """x moved towards zero by lambd.
+
+    >>> import weft as wf
+    >>> wf.nn.Softshrink()(wf.tensor([-1.0, 0.25, 2.0]))
+    tensor([-0.5,  0. ,  1.5])
+    """
+
+    names = ("lambd",)
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self._keep(lambd)
+
+    def forward(self, x: Any) -> Any:
+        return F.softshrink(x, *self._kept())
+
+
+class Hardshrink(Softshrink):
+    """x where it is further from zero than lambd, else 0.
+
+    >>> import weft as wf
+    >>> wf.nn.Hardshrink()(wf.tensor([-1.0, 0.25, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
+
+    def forward(self, x: Any) -> Any:
+        return F.hardshrink(x, *self._kept())
+
+
+class Threshold(_Activation):
+    """x where it is above a threshold, else another value.
+
+    >>> import weft as wf
+    >>> wf.nn.Threshold(0.5, 9.0)(wf.tensor([-1.0, 2.0]))
+    tensor([9., 2.])
+    """
+
+    names = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        self._keep(threshold, value)
+
+    def forward(self, x: Any) -> Any:
+        return F.threshold(x, *self._kept())
 
 
 class GLU(_Activation):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -59,7 +60,8 @@ class _Numbered(Module):
 
     def append(self, module: Module) -> Self:
         """Put a module at the end."""
-        self.register_module(str(len(self)), module)
+        names = map(str, itertools.count(len(self)))  # a slice has names of its own
+        self.register_module(next(n for n in names if n not in self._modules), module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
@@ -111,6 +113,12 @@ class Sequential(_Numbered):
     def _made(cls, modules: list[Module]) -> Self:
         return cls(*modules)
 
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):  # names stay, as in PyTorch, and with them those of a state
+            kept: dict[str, Any] = dict(list(self._modules.items())[index])
+            return type(self)(kept)
+        return super().__getitem__(index)
+
     def forward(self, x: Any) -> Any:
         for module in self._modules.values():
             x = module(x)  # type: ignore[misc]
@@ -132,6 +140,16 @@ class ModuleList(_Numbered):
     @classmethod
     def _made(cls, modules: list[Module]) -> Self:
         return cls(modules)
+
+    def __repr__(self) -> str:
+        """Neighbours that say the same are said once."""
+        lines, n = [], 0
+        for said, alike in itertools.groupby(map(repr, self)):
+            count = len(list(alike))
+            place, times = (f"{n}-{n + count - 1}", f"{count} x ") if count > 1 else (f"{n}", "")
+            lines.append(f"  ({place}): {times}{said}".replace("\n", "\n  "))
+            n += count
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"]) if lines else super().__repr__()
 
 
 class ModuleDict(Module):
@@ -240,3 +258,6 @@ class Unflatten(Module):
     def forward(self, x: Any) -> Any:
         axis = self.dim % x.ndim
         return x.reshape(*x.shape[:axis], *self.unflattened_size, *x.shape[axis + 1 :])
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

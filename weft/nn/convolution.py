@@ -76,11 +76,13 @@ class _Convolution(Module):
     def extra_repr(self) -> str:
         said = [f"{self.in_channels}, {self.out_channels}", f"kernel_size={self.kernel_size}"]
         said.append(f"stride={self.stride}")
-        for name, usual in (("padding", 0), ("dilation", 1)):
-            value = getattr(self, name)
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            value = getattr(self, name, (usual,) * self.spatial)
             if value != (usual,) * self.spatial:
-                said.append(f"{name}={value!r}")
+                said.append(f"{name}={value}")
         said += [f"groups={self.groups}"] * (self.groups > 1) + ["bias=False"] * (self.bias is None)
+        mode = getattr(self, "padding_mode", "zeros")
+        said += [f"padding_mode={mode}"] * (mode != "zeros")
         return ", ".join(said)
 
 

@@ -96,6 +96,10 @@ class Bilinear(Module):
     def forward(self, x: Any, y: Any) -> Any:
         return F.bilinear(x, y, self.weight, self.bias)
 
+    def extra_repr(self) -> str:
+        said = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
+        return f"{said}, out_features={self.out_features}, bias={self.bias is not None}"
+
 
 class Embedding(Module):
     """Rows of a table (n, d) by number. The row `padding_idx` is zero and is not learnt.

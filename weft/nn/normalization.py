@@ -14,6 +14,7 @@ from weft.ops.elementwise import astype
 from weft.tensor.arguments import flag, number, sizes
 from weft.tensor.creation import empty, ones, zeros, zeros_like
 from weft.tensor.data import tensor
+from weft.tensor.shapes import expand_dims, squeeze
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import int64
 
@@ -48,6 +49,7 @@ class _BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
         *,
+        bias: bool = True,
         dtype: Any = None,
     ) -> None:
         name = type(self).__name__
@@ -57,7 +59,7 @@ class _BatchNorm(Module):
         self.affine = flag(affine, f"{name} affine")
         self.track_running_stats = flag(track_running_stats, f"{name} track_running_stats")
         n = self.num_features
-        _affine(self, (n,), self.affine, self.affine, dtype)
+        _affine(self, (n,), self.affine, self.affine and flag(bias, f"{name} bias"), dtype)
         tracked = self.track_running_stats
         self.register_buffer("running_mean", zeros(n, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ones(n, dtype=dtype) if tracked else None)
@@ -115,7 +117,7 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -140,6 +142,63 @@ class BatchNorm2d(_BatchNorm):
     """
 
     axes = (4,)
+
+
+class _InstanceNorm(_BatchNorm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype
+        )
+
+    def forward(self, x: Any) -> Any:
+        lone, batched = self.axes
+        if x.ndim not in self.axes:
+            expected = f"{lone} or {batched} axes"
+            raise ShapeError(type(self).__name__, expected=expected, got=str(x.type))
+        own = self.training or self.running_mean is None
+        out = F.instance_norm(
+            x if x.ndim == batched else expand_dims(x, 0),
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            own,
+            self.momentum,  # type: ignore[arg-type]
+            self.eps,
+        )
+        return out if x.ndim == batched else squeeze(out, 0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Channels of each x (C, L) brought to mean 0 and variance 1.
+
+    >>> import weft as wf
+    >>> wf.nn.InstanceNorm1d(3)(wf.randn(8, 3, 5)).shape
+    (8, 3, 5)
+    """
+
+    axes = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Channels of each x (C, H, W) brought to mean 0 and variance 1.
+
+    >>> import weft as wf
+    >>> wf.nn.InstanceNorm2d(3)(wf.randn(8, 3, 5, 5)).shape
+    (8, 3, 5, 5)
+    """
+
+    axes = (3, 4)
 
 
 class LayerNorm(Module):
@@ -178,7 +237,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         affine = self.elementwise_affine
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}"
+        said = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={affine}"
+        return f"{said}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):
@@ -236,6 +296,7 @@ class GroupNorm(Module):
         eps: float = 1e-5,
         affine: bool = True,
         *,
+        bias: bool = True,
         dtype: Any = None,
     ) -> None:
         self.num_groups = size(num_groups, "GroupNorm num_groups")
@@ -246,7 +307,8 @@ class GroupNorm(Module):
             raise ShapeError("GroupNorm", expected=expected, got=got)
         self.eps = number(eps, "GroupNorm", "eps", least=0)
         self.affine = flag(affine, "GroupNorm affine")
-        _affine(self, (self.num_channels,), self.affine, self.affine, dtype)
+        shifted = self.affine and flag(bias, "GroupNorm bias")
+        _affine(self, (self.num_channels,), self.affine, shifted, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -257,4 +319,5 @@ class GroupNorm(Module):
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        said = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{said}, bias={self.bias is not None}"

@@ -30,7 +30,8 @@ class _MaxPool(Module):
 
     def extra_repr(self) -> str:
         stride = self.kernel_size if self.stride is None else self.stride
-        return f"kernel_size={self.kernel_size}, stride={stride}, padding={self.padding}"
+        said = f"kernel_size={self.kernel_size}, stride={stride}, padding={self.padding}"
+        return f"{said}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
 class MaxPool1d(_MaxPool):

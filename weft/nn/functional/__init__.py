@@ -77,3 +77,8 @@ from weft.nn.functional.pooling import (
     max_pool1d as max_pool1d,
     max_pool2d as max_pool2d,
 )
+from weft.nn.functional.resizing import (
+    interpolate as interpolate,
+    pixel_shuffle as pixel_shuffle,
+    pixel_unshuffle as pixel_unshuffle,
+)

@@ -1,4 +1,7 @@
-"""Activation functions."""
+"""Activation functions.
+
+`inplace` is taken for PyTorch's sake and changes nothing: a tensor is a value.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from weft.tensor.dtypes import astype
 from weft.types import normalize_axes, normalize_axis
 
 
-def relu(input: Any) -> Any:
+def relu(input: Any, inplace: bool = False) -> Any:
     """x where it is positive, else 0.
 
     >>> import weft as wf
@@ -29,7 +32,7 @@ def relu(input: Any) -> Any:
     return fast.relu(input)
 
 
-def relu6(input: Any) -> Any:
+def relu6(input: Any, inplace: bool = False) -> Any:
     """x kept between 0 and 6.
 
     >>> import weft as wf
@@ -39,7 +42,7 @@ def relu6(input: Any) -> Any:
     return hardtanh(input, 0.0, 6.0)
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """x kept between two bounds.
 
     >>> import weft as wf
@@ -49,7 +52,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return ew.clip(value(input), min_val, max_val)
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x where it is positive, else negative_slope * x.
 
     >>> import weft as wf
@@ -76,7 +79,7 @@ def prelu(input: Any, weight: Any) -> Any:
     return ops.leaky_relu(x, w)
 
 
-def elu(input: Any, alpha: float = 1.0) -> Any:
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where it is positive, else alpha * (exp(x) - 1).
 
     >>> import weft as wf
@@ -86,7 +89,7 @@ def elu(input: Any, alpha: float = 1.0) -> Any:
     return ops.elu(input, alpha)
 
 
-def celu(input: Any, alpha: float = 1.0) -> Any:
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where it is positive, else alpha * (exp(x / alpha) - 1).
 
     >>> import weft as wf
@@ -98,7 +101,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
     return ops.celu(input, alpha)
 
 
-def selu(input: Any) -> Any:
+def selu(input: Any, inplace: bool = False) -> Any:
     """elu, scaled so that activations keep mean 0 and variance 1.
 
     >>> import weft as wf
@@ -120,7 +123,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return ew.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
 
 
-def silu(input: Any) -> Any:
+def silu(input: Any, inplace: bool = False) -> Any:
     """x * sigmoid(x).
 
     >>> import weft as wf
@@ -130,7 +133,7 @@ def silu(input: Any) -> Any:
     return ew.silu(input)
 
 
-def mish(input: Any) -> Any:
+def mish(input: Any, inplace: bool = False) -> Any:
     """x * tanh(softplus(x)).
 
     >>> import weft as wf
@@ -170,7 +173,7 @@ def tanh(input: Any) -> Any:
     return fast.tanh(input)
 
 
-def hardswish(input: Any) -> Any:
+def hardswish(input: Any, inplace: bool = False) -> Any:
     """x * clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -180,7 +183,7 @@ def hardswish(input: Any) -> Any:
     return ops.hardswish(input)
 
 
-def hardsigmoid(input: Any) -> Any:
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     """clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -246,7 +249,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return ops.hardshrink(input, lambd)
 
 
-def threshold(input: Any, threshold: float, value: float) -> Any:
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """x where it is above a threshold, else another value.
 
     >>> import weft as wf

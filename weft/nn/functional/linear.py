@@ -129,8 +129,10 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     return one_hot_op(x, size=num_classes, dtype=int64)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """In training, elements are zeroed with probability p and the others divided by 1 - p.
+
+    `inplace` is taken for PyTorch's sake and changes nothing.
 
     >>> import weft as wf
     >>> wf.nn.functional.dropout(wf.tensor([1.0, 2.0]), training=False)
@@ -143,7 +145,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     return _thinned(x, x.type.shape, p)
 
 
-def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Whole channels of x (N, C, L) are dropped, the others divided by 1 - p.
 
     >>> import weft as wf
@@ -153,7 +155,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Any:
     return _drop_channels("dropout1d", input, p, training, 1)
 
 
-def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Whole channels of x (N, C, H, W) are dropped, the others divided by 1 - p.
 
     >>> import weft as wf

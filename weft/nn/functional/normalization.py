@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from weft.autodiff.mode import no_grad
 from weft.errors import DTypeError, ShapeError
 from weft.ops import normalization as ops
 from weft.ops.batch_norm import (
@@ -17,7 +18,8 @@ from weft.ops.elementwise import abs as absolute, maximum, sqrt
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.tensor.arguments import flag, floating, integer, number, sizes
-from weft.tensor.dtypes import finfo
+from weft.tensor.dtypes import astype, finfo
+from weft.tensor.statistics import mean, var
 from weft.types import normalize_axis
 
 
@@ -98,19 +100,41 @@ def group_norm(
     return group_norm_op(x, *params, groups=groups, eps=floor)
 
 
-def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
     """Every channel of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled
     per channel.
+
+    Running statistics, if not None, move towards the means over the examples by `momentum`; without
+    `use_input_stats` they are used.
 
     >>> import weft as wf
     >>> wf.nn.functional.instance_norm(wf.tensor([[[1.0, 3.0], [2.0, 10.0]]]))
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
     """
-    x = floating(input, "instance_norm")
+    x: Any = floating(input, "instance_norm")
     if x.type.ndim < 3:
         raise ShapeError("instance_norm", expected="an operand (N, C, …)", got=str(x.type))
-    return group_norm(x, x.type.shape[1], weight, bias, eps)  # type: ignore[arg-type]
+    if not flag(use_input_stats, "instance_norm use_input_stats"):
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    if running_mean is not None and running_var is not None:
+        far = number(momentum, "instance_norm", "momentum", 0, 1)
+        axes = tuple(range(2, x.type.ndim))
+        with no_grad():
+            now = x.detach()
+            means = mean(now, axis=(0, *axes)), mean(var(now, axis=axes, correction=1.0), axis=0)
+            for old, new in zip((running_mean, running_var), means, strict=True):
+                old.assign(old + (astype(new, old.dtype, copy=False) - old) * far)
+    return group_norm(x, x.type.shape[1], weight, bias, eps)
 
 
 def batch_norm(

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from weft.data.sequences import pad_sequence as pad_sequence
 from weft.errors import DTypeError, ShapeError
 from weft.ops.elementwise import less, where
-from weft.tensor.arguments import number, value
-from weft.tensor.creation import arange
+from weft.tensor.arguments import integer, number, value
+from weft.tensor.creation import arange, zeros
 from weft.tensor.data import tensor
+from weft.tensor.manipulation import concat
 from weft.tensor.shapes import moveaxis
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import int64
@@ -71,9 +72,15 @@ def pack_padded_sequence(
 
 
 def pad_packed_sequence(
-    sequence: Any, batch_first: bool = False, padding_value: float = 0.0
+    sequence: Any,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The padded batch, `padding_value` where sequences are over, and the lengths.
+
+    It is as long as what was packed, which may be longer than the longest sequence (batches of a
+    bucket keep one shape); or `total_length` long.
 
     >>> import weft as wf
     >>> packed = wf.nn.utils.rnn.pack_sequence([wf.ones(3), wf.ones(1)])
@@ -81,13 +88,41 @@ def pad_packed_sequence(
     (tensor([[1., 1., 1.],
             [1., 0., 0.]]), tensor([3, 1]))
     """
+    place = "pad_packed_sequence"
     if not isinstance(sequence, PackedSequence):
         got = type(sequence).__name__
-        raise DTypeError("pad_packed_sequence", expected="a PackedSequence", got=got)
+        raise DTypeError(place, expected="a PackedSequence", got=got)
     x, lengths = sequence
-    fill = number(padding_value, "pad_packed_sequence", "padding_value")
+    fill = number(padding_value, place, "padding_value")
+    if total_length is not None:
+        x = _reached(x, integer(total_length, f"{place} total_length"))
     out = where(valid_mask(lengths, x.shape[0], x.ndim), x, fill)
     return (moveaxis(out, 0, 1) if batch_first else out), lengths
+
+
+def _reached(x: Any, length: int) -> Any:
+    """A packed batch, made longer."""
+    more = length - x.shape[0]
+    if more < 0:
+        expected = f"a total_length of {x.shape[0]} or more"
+        raise ShapeError("pad_packed_sequence", expected=expected, got=str(length))
+    return concat([x, zeros((more, *x.shape[1:]), dtype=x.dtype)]) if more else x
+
+
+def unpad_sequence(padded: Any, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of a padded batch, each with a length of its own.
+
+    >>> import weft as wf
+    >>> [s.tolist() for s in wf.nn.utils.rnn.unpad_sequence(wf.ones((2, 3)), [2, 1, 0])]
+    [[1.0, 1.0], [1.0], []]
+    """
+    x: Any = value(padded)
+    counts = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+    rows = x if batch_first else moveaxis(x, 1, 0)
+    if len(counts) != rows.shape[0] or not all(0 <= n <= rows.shape[1] for n in counts):
+        expected = f"{rows.shape[0]} lengths of at most {rows.shape[1]}"
+        raise ShapeError("unpad_sequence", expected=expected, got=str(counts))
+    return [rows[i, :n] for i, n in enumerate(counts)]
 
 
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
