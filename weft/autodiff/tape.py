@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
 from weft.autodiff.pullback import COTANGENT, OUTPUT, Pullback
@@ -92,21 +92,13 @@ class Continued(Call):
     pull: Callable[..., dict[Any, Value]]
 
 
-class Pick:
+class Pick(NamedTuple):
     """One result of a note whose call had several. Control flow has others: what a path computed on
     the way, by its note there.
     """
 
-    __slots__ = ("note", "position")
-
-    def __init__(self, note: Note, position: Any) -> None:
-        self.note, self.position = note, position
-
-    def __eq__(self, o: object) -> bool:
-        return o.__class__ is Pick and self.note is o.note and self.position == o.position
-
-    def __hash__(self) -> int:
-        return hash((id(self.note), self.position))
+    note: Note
+    position: Any
 
     @property
     def serial(self) -> int:
