@@ -58,16 +58,22 @@ class Peer:
     def ask(self, verb: str, *arguments: Any, limit: float | None = None) -> Any:
         """The answer; a peer that takes longer than `limit` seconds is ended."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        alarm = threading.Timer(limit or 0, self._process.kill)
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._process.kill()
+
+        alarm = threading.Timer(limit or 0, end)
         if limit is not None:
             alarm.start()
         try:
             pickle.dump((verb, *arguments), self._process.stdin)
             self._process.stdin.flush()
             status, answer = pickle.load(self._process.stdout)
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):  # the last: half an answer
             ended = self._process.wait()
-            why = f"more than {limit:.0f} s" if alarm.finished.is_set() else f"ended with {ended}"
+            why = f"more than {limit:.0f} s" if late.is_set() else f"ended with {ended}"
             raise PeerError(f"the process {why}" if limit is None else why) from None
         finally:
             alarm.cancel()

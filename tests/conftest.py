@@ -6,12 +6,15 @@ end.
 import atexit
 import importlib
 import os
+import random
 import shutil
 import signal
 import sys
 import tempfile
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker is given its controller's
     os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-test-kernels-")
@@ -19,6 +22,15 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker is given its controller'
 os.environ.pop("WEFT_CACHE", None)
 # a shell starts what runs in its background deaf to Ctrl-C, and processes pass that on
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# the same examples in every run, however slow the machine is; `--hypothesis-profile fresh`: others
+settings.register_profile(
+    "same", derandomize=True, database=None, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)  # fmt: skip
+settings.register_profile("fresh", settings.get_profile("same"), derandomize=False)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser):
@@ -38,6 +50,15 @@ def golden(request):
         assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def random_numbers_begin_anew():
+    """A test draws the same ones whichever ran before it."""
+    random.seed(0)
+    np.random.seed(0)
+    if "weft" in sys.modules:
+        sys.modules["weft"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

@@ -145,14 +145,25 @@ on:
 finished:""",
     "stopped:\nret i64 2",
 )
-# the launching thread is done at once; another works for a while and never asks poll
+# the launching thread is done as soon as another has begun, for which the result's first word,
+# cleared before, turns 1; the other works for a while and never asks poll
+KERNELS["clear"] = each(
+    1, "%at = getelementptr i32, ptr %p0, i64 %i\nstore volatile i32 0, ptr %at"
+)
 KERNELS["helped"] = each(
     1,
     """
   %helper = icmp ne i64 %worker, 0
-  br i1 %helper, label %round, label %finished
+  br i1 %helper, label %begin, label %wait
+wait:
+  %begun = load volatile i32, ptr %p0
+  %none = icmp eq i32 %begun, 0
+  br i1 %none, label %wait, label %finished
+begin:
+  store volatile i32 1, ptr %p0
+  br label %round
 round:
-  %r = phi i64 [ 0, %body ], [ %r1, %spun ]"""
+  %r = phi i64 [ 0, %begin ], [ %r1, %spun ]"""
     + _SPIN.format(before="round")
     + """
   %r1 = add i64 %r, 1
@@ -231,4 +242,4 @@ def run_script(text, **environment):
     path = os.pathsep.join([str(here), str(here.parent)])
     environment = {**os.environ, "PYTHONPATH": path, **environment}
     command = [sys.executable, "-c", text]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

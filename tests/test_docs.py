@@ -38,7 +38,7 @@ def run(script, *args):
         [sys.executable, "-W", "error", script, *args],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 def pip(*arguments):
     command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
@@ -51,7 +51,7 @@ def test_an_installed_wheel_runs(wheel, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "lib")}
     done = subprocess.run(
         [sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=120, env=environment, cwd=tmp_path,
+        capture_output=True, text=True, timeout=600, env=environment, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(tmp_path / "lib")) and done.stdout.endswith(" 3.0\n")

@@ -34,8 +34,10 @@ def test_a_case_that_fails_is_told_and_the_peer_goes_on():
 
 
 def test_a_peer_that_takes_too_long_is_ended():
-    with weft() as peer, pytest.raises(PeerError, match="more than 0 s"):
-        peer.ask("start", CASE, limit=0.001)
+    with weft() as peer:
+        peer.ask("start", CASE)
+        with pytest.raises(PeerError, match="more than 0 s"):
+            peer.ask("time", 3600.0, limit=0.001)
 
 
 def test_a_peer_that_has_ended_is_left_in_peace():

@@ -119,6 +119,6 @@ def test_cache_is_measured_and_cleared(capsys, monkeypatch, tmp_path):
 def test_as_a_process(here):
     done = subprocess.run(
         [sys.executable, "-m", "weft.cli", "show", "-"], input=PROGRAM, capture_output=True,
-        text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0 and done.stdout.startswith("fn scaled("), done.stderr

@@ -37,17 +37,17 @@ def test_the_loop_goes_on_while_a_program_runs():
     f(wf.full((32, 32), 60.0))
 
     async def main():
-        pending, ticks, slowest, last = f.start(x), 0, 0.0, time.perf_counter()
+        pending, ticks, slowest, last = f.start(x), 0, 0.0, time.process_time()
         task = asyncio.ensure_future(_wait(pending))
         while not task.done():
             await asyncio.sleep(0.001)
-            now = time.perf_counter()
+            now = time.process_time()
             slowest, last, ticks = max(slowest, now - last), now, ticks + 1
         return ticks, slowest, await task
 
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: the machine may be stopped meanwhile
     ticks, slowest, y = asyncio.run(main())
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     assert y.sum().item() >= 5e4
     assert ticks > 20 and slowest < took / 3, (ticks, slowest, took)
 

@@ -218,11 +218,16 @@ def test_loops_can_be_interrupted():
         return x
 
     forever(-X.abs())
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    start = time.perf_counter()
+    sent = []
+
+    def send():
+        sent.append(time.process_time())  # of this process: the machine may be stopped meanwhile
+        os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.3, send).start()
         forever(X.abs())
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - sent[0] < 1.0
     assert bits(forever(-X.abs())) == bits(-X.abs())
 
 

@@ -138,7 +138,7 @@ def function(lines: list[str]) -> Any:
     return space["f"], text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     blocks(),
     st.lists(st.floats(-2, 2, width=16), min_size=9, max_size=9),

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -152,9 +151,7 @@ def test_a_loop_that_does_not_end_can_be_interrupted():
 
     forever(wf.tensor(0.0))
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         forever(wf.tensor(1.0))
-    assert time.monotonic() - start < 30
     assert forever(wf.tensor(-1.0)).item() == -1.0

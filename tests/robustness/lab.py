@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def run(program: str, *args: str, timeout: float = 120, **environment: str) -> str:
+def run(program: str, *args: str, timeout: float = 600, **environment: str) -> str:
     """What a Python program printed; the test fails if it failed or was ended by a signal."""
     done = start(program, *args, timeout=timeout, **environment)
     if done.returncode:
@@ -23,7 +23,7 @@ def run(program: str, *args: str, timeout: float = 120, **environment: str) -> s
 
 
 def start(
-    program: str, *args: str, timeout: float = 120, **environment: str
+    program: str, *args: str, timeout: float = 600, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python program to its end, whatever that is."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
@@ -35,8 +35,11 @@ def start(
 
 
 def resident() -> int:
-    """Bytes of memory this process occupies."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Bytes of memory this process occupies; not those of files, which come and go as the system
+    likes.
+    """
+    kib = Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0]
+    return int(kib) << 10
 
 
 def mapped() -> int:

@@ -247,7 +247,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 cache.put("big", bytes(5000)); cache.put("small", b"code")
 print(cache.get("big"), cache.get("small"))
 """
-    out, err = child(script, cache.directory).communicate(timeout=60)
+    out, err = child(script, cache.directory).communicate(timeout=600)
     assert (out, err) == ("None b'code'\n", "")
     assert len(files(cache)) == 1
 
@@ -268,7 +268,7 @@ print(found)
 """
     children = [child(script, cache.directory, seed) for seed in range(8)]
     for c in children:
-        out, err = c.communicate(timeout=120)
+        out, err = c.communicate(timeout=600)
         assert err == "" and int(out) > 200
     assert len(files(cache)) == 50
 
@@ -305,5 +305,6 @@ def test_an_entry_in_use_stays_young(cache):
     cache.put("key", b"code")
     (entry,) = files(cache)
     os.utime(entry, (0, 0))
+    before = time.time()
     cache.get("key")
-    assert time.time() - entry.stat().st_mtime < 60
+    assert entry.stat().st_mtime > before - 1

@@ -1,11 +1,9 @@
 import ctypes
 import gc
 import math
-import os
 import sys
 import threading
 from contextvars import copy_context
-from pathlib import Path
 
 import engine_lab as lab
 import ml_dtypes
@@ -14,6 +12,7 @@ import pytest
 from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, tensor
 from spelled import dtype_of
 
+from tests.robustness.lab import resident
 from weft.buffer import Buffer
 from weft.codegen import jit
 from weft.errors import (
@@ -387,10 +386,6 @@ def test_garbage_collection_in_the_middle_may_do_anything():
         gc.set_threshold(*old)
 
 
-def _resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def test_memory_stays_flat():
     x, p = noted(X), plan("add", outs=[F4])
     p.keep = KEEP_OUTPUT | 0b11
@@ -401,9 +396,9 @@ def test_memory_stays_flat():
             t = launch(p, t if i % 50 else x, x)
 
     run(20_000)
-    before = _resident()
+    before = resident()
     run(200_000)
-    assert _resident() - before < 1 << 20
+    assert resident() - before < 1 << 20
 
 
 # the floating-point mode

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import weft.codegen.lower
+from tests.robustness.lab import resident
 from weft.codegen import jit
 from weft.errors import WeftError
 from weft.ops.scalar import input_
@@ -181,11 +182,6 @@ def test_threads_compile_different_kernels_at_once(disk):
     assert not wrong
 
 
-def resident():
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_dropped_kernel_leaves_at_most_a_kibibyte(disk):
     def use(count, first):
@@ -224,7 +220,7 @@ def test_fork_while_others_compile(disk):
                     status = 0 if call(kernels.address(Returns(n + 500))) == n + 500 else 2
                 finally:
                     os._exit(status)
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 300
             while True:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
@@ -275,7 +271,7 @@ def python(script, *args, cache=None):
 @pytest.mark.parametrize("when", ["from the start", "after use"])
 def test_where_jit_is_forbidden_the_error_says_what_to_do(when):
     child = python(FORBID, when)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=600)
     if child.returncode == 77:
         pytest.skip("the system has no PR_SET_MDWE")
     assert (child.returncode, err) == (0, "")
@@ -292,7 +288,7 @@ print(y.sum().item().hex(), y.max(axis=1).tolist()[:2], (x @ x.T)[3, 4].item().h
 
 def test_eight_processes_start_on_one_empty_cache(tmp_path):
     children = [python(WORK, cache=tmp_path / "cache") for _ in range(8)]
-    said = {child.communicate(timeout=120) for child in children}
+    said = {child.communicate(timeout=600) for child in children}
     assert len(said) == 1
     ((out, err),) = said
     assert out and not err
@@ -301,7 +297,7 @@ def test_eight_processes_start_on_one_empty_cache(tmp_path):
 @pytest.mark.parametrize("what", ["damaged", "cut", "given to all", "gone"])
 def test_a_spoiled_cache_changes_nothing(tmp_path, what):
     cache = tmp_path / "cache"
-    want = python(WORK, cache=cache).communicate(timeout=60)
+    want = python(WORK, cache=cache).communicate(timeout=600)
     entries = sorted(cache.iterdir())
     assert len(entries) > 5 and not want[1]
     for n, entry in enumerate(entries):
@@ -319,7 +315,7 @@ def test_a_spoiled_cache_changes_nothing(tmp_path, what):
             entry.unlink()
         cache.rmdir()
         cache.write_text("a file where the directory was")
-    assert python(WORK, cache=cache).communicate(timeout=60) == want
+    assert python(WORK, cache=cache).communicate(timeout=600) == want
 
 
 def imported(path):

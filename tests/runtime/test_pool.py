@@ -7,6 +7,7 @@ import warnings
 import engine_lab as lab
 import numpy as np
 import pytest
+from awake import Awake
 from engine_lab import Tensor, engine, launch, layout, numpy, plan, run_script, tensor
 
 from weft.errors import DeviceError, IndexRangeError, ShapeError
@@ -89,10 +90,11 @@ def test_workers_started_meanwhile_stay_out_of_the_job():
     """Its scratch was measured before."""
     engine.pool.resize(2)
     p = plan("slow_who", outs=[layout((200,), "i64")], kinds=(), heavy=True)
-    seen = []
+    seen, before = [], engine.memory_stats().used
     thread = threading.Thread(target=lambda: seen.extend(numpy(launch(p)).tolist()))
     thread.start()
-    time.sleep(0.005)
+    while engine.memory_stats().used <= before and not seen:  # until the job is under way
+        time.sleep(0.0001)
     engine.pool.resize(7)
     launch(heavy_add(), tensor(A), tensor(B))
     assert engine.pool.workers == 6
@@ -115,12 +117,11 @@ def test_many_threads_launch_at_once():
     engine.pool.resize(3)
     x, y, p = tensor(A), tensor(B), heavy_add(512)
     small = plan("add", outs=[layout((64,))])
-    wrong = []
-    end = time.monotonic() + 2
+    wrong, stop = [], threading.Event()
 
     def work():
         n = 0
-        while time.monotonic() < end:
+        while not stop.is_set():
             t = launch(p, x, y)
             if not right(t) or numpy(launch(small, t, y)).tobytes() != (A + B + B)[:64].tobytes():
                 wrong.append(n)
@@ -129,14 +130,13 @@ def test_many_threads_launch_at_once():
     threads = [threading.Thread(target=work) for _ in range(8)]
     for t in threads:
         t.start()
-    sizes = 0
-    while time.monotonic() < end:
-        engine.pool.resize(1 + sizes % 7)
-        sizes += 1
+    for n in range(500):
+        engine.pool.resize(1 + n % 7)
         time.sleep(0.001)
+    stop.set()
     for t in threads:
         t.join()
-    assert not wrong and sizes > 10
+    assert not wrong
 
 
 @pytest.mark.parametrize("repeat", range(3))
@@ -209,8 +209,8 @@ def interrupted(p, delay=0.1):
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=send)
-    thread.start()
     with pytest.raises(KeyboardInterrupt):
+        thread.start()
         launch(p)
     took = time.perf_counter() - sent[0]
     thread.join()
@@ -261,21 +261,19 @@ def alarm_interrupts():
 def test_an_interrupt_while_another_thread_ends_the_launch(alarm_interrupts):
     """What was raised is not lost when the last chunk, on another thread, comes out well."""
     engine.pool.resize(2)
-    p = plan("helped", outs=[layout((4,))], kinds=(), tasks=2, heavy=True)
+    p = plan("clear", "helped", outs=[layout((2,))], kinds=(), heavy=True)
     helped = 0
     for _ in range(200):
-        began = time.perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        launched = over = False
         try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            launched = True
             launch(p)
-        except KeyboardInterrupt:
-            helped += 1
-        else:
-            try:
-                time.sleep(max(0.0, 0.06 - (time.perf_counter() - began)))
-            except KeyboardInterrupt:
-                continue  # the launching thread had both chunks: it was over before
+            over = True  # before the signal came
+            time.sleep(60)
             pytest.fail("the interrupt was lost")
+        except KeyboardInterrupt:
+            helped += launched and not over
         if helped == 3:
             break
     assert helped == 3
@@ -290,9 +288,14 @@ def test_a_handler_that_returns_lets_the_launch_finish():
     old = signal.signal(
         signal.SIGALRM, lambda *_: seen.append(right(launch(heavy_add(), tensor(A), tensor(B))))
     )
-    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
     try:
-        launch(p)
+        for _ in range(5):  # signals that come while this thread waits for a core are one
+            seen.clear()
+            signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+            launch(p)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if len(seen) > 1:
+                break
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
@@ -303,7 +306,7 @@ def test_a_handler_that_returns_lets_the_launch_finish():
 
 
 def fork(child):
-    """Whether `child()` is true in a forked process, within 10 s."""
+    """Whether `child()` is true in a forked process, within five minutes."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
@@ -312,7 +315,7 @@ def fork(child):
     if pid == 0:
         code = 1
         try:
-            signal.alarm(10)
+            signal.alarm(300)
             code = 0 if child() else 2
         finally:
             os._exit(code)
@@ -321,7 +324,7 @@ def fork(child):
 
 def works_in_parallel():
     p = plan("slow_who", outs=[layout((50,), "i64")], kinds=(), heavy=True)
-    return any(len(set(numpy(launch(p)).tolist())) > 1 for _ in range(20))
+    return any(len(set(numpy(launch(p)).tolist())) > 1 for _ in range(200))
 
 
 def test_a_forked_child_starts_threads_of_its_own():
@@ -364,7 +367,11 @@ def test_a_child_handles_its_own_signals():
     p = plan("spin", outs=[layout((4,))], kinds=(), tasks=1_000_000, heavy=True)
     launch(heavy_add(), tensor(A), tensor(B))
     results = []
-    thread = threading.Thread(target=lambda: results.append(fork(lambda: interrupted(p) < 1)))
+
+    def child():
+        return min(interrupted(p) for _ in range(3)) < 1
+
+    thread = threading.Thread(target=lambda: results.append(fork(child)))
     thread.start()
     thread.join()
     assert results == [True]
@@ -374,16 +381,25 @@ def test_a_fork_in_a_signal_handler_ends_the_childs_launch():
     done = run_script(
         """
 from engine_lab import *
-import os, signal
+import os, signal, time
 from weft.errors import WeftError
 engine.pool.resize(2)
 pids = []
 signal.signal(signal.SIGALRM, lambda *_: pids.append(os.fork()))
-signal.setitimer(signal.ITIMER_REAL, 0.05)
+spin = plan("spin", outs=[layout((4,))], kinds=(), tasks=600, heavy=True)
 try:
-    launch(plan("spin", outs=[layout((4,))], kinds=(), tasks=600, heavy=True))
-    assert pids[0] > 0
-    assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == 7
+    for _ in range(5):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        launch(spin)
+        while not pids:
+            time.sleep(0.01)
+        if pids[-1] == 0:
+            os._exit(5)  # the signal came before the launch or after it
+        code = os.waitstatus_to_exitcode(os.waitpid(pids.pop(), 0)[1])
+        if code == 7:
+            break
+        assert code == 5
+    assert code == 7
 except WeftError as e:
     x = tensor(np.ones(4096, "f"))
     p = plan("add", outs=[layout((4096,))], heavy=True)
@@ -423,9 +439,10 @@ x = tensor(np.ones(4096, "f"))
 p = plan("add", outs=[layout((4096,))], heavy=True)
 q = plan("spin", outs=[layout((4,))], kinds=(), tasks=100, heavy=True)
 """
-    for _ in range(4):
-        done = run_script(start + ENDS[end] + "\nend()")
-        took = time.monotonic() - float(done.stdout)
-        assert done.returncode == 0, (done.returncode, done.stderr)
-        assert took < 2
-        assert not done.stderr
+    with Awake() as awake:
+        for _ in range(4):
+            done = run_script(start + ENDS[end] + "\nend()")
+            took = awake.between(float(done.stdout.split()[0]), time.monotonic())
+            assert done.returncode == 0, (done.returncode, done.stderr)
+            assert took < 2
+            assert not done.stderr

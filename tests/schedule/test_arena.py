@@ -19,7 +19,7 @@ blocks = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(blocks)
 def test_lives_that_overlap_never_share_a_byte(found):
     sizes = [n for n, _, _ in found]

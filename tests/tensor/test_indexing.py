@@ -8,7 +8,7 @@ import weft as wf
 from weft.errors import DTypeError, IndexRangeError, ShapeError, WeftError
 from weft.ops.basic_index import basic_index
 
-COMMON = settings(max_examples=300, deadline=None)
+COMMON = settings(max_examples=300)
 PICKS = [(), (2,), (3,), (1,), (2, 3), (1, 3), (0,)]
 
 
@@ -118,7 +118,7 @@ def test_assignment_is_numpys(case, kind):
         np.testing.assert_array_equal(other.numpy(), a)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(indexed())
 def test_gradient_of_reading(case):
     a, index = case
@@ -134,7 +134,7 @@ def test_gradient_of_reading(case):
     np.testing.assert_allclose(x.grad.numpy(), want, atol=1e-12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(indexed(), st.booleans())
 def test_gradient_of_assignment(case, full):
     """The places written lose their gradient; the value gets that of the write that stayed."""

@@ -20,7 +20,7 @@ import sys
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ from weft.tensor.random import manual_seed
 ANEW = 1_000_003
 #: seconds after which a worker looks whether anybody still wants it
 PATIENCE = 2.0
+#: what a worker deals with in its own way, from its first moment
+SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class WorkerInfo(NamedTuple):
@@ -108,6 +110,7 @@ def _work(
         faulthandler.enable(crash)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that trains decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     for other in others:  # ends that the fork brought along: a line is over when its owner is gone
         other.close()
     _info.append(info)
@@ -141,6 +144,16 @@ def _work(
         os._exit(0)  # nothing that the parent registered is this process's to run
 
 
+@contextlib.contextmanager
+def _later(signals: Set[signal.Signals]) -> Iterator[None]:
+    """Let these signals wait meanwhile: also in a process that is forked, until it lets them in."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Team:
     """Workers that answer tasks in turn."""
 
@@ -160,7 +173,7 @@ class Team:
                 crash = memory(0) if forks else None
                 told = (theirs, ends if forks else [], info, make, start, os.getpid(), crash)
                 process = context.Process(target=_work, args=told, daemon=True)
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), _later(SIGNALS):
                     warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
                     process.start()
                 theirs.close()
@@ -196,7 +209,7 @@ class Team:
 
     @staticmethod
     def _gone(worker: Worker) -> WorkerError:
-        worker.process.join(1.0)
+        worker.process.join(10.0)  # its line ends a moment before it does
         code = worker.process.exitcode
         how = f"exit code {code}"
         if code is not None and code < 0:
