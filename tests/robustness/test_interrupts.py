@@ -97,6 +97,46 @@ def test_ctrl_c_ends_long_ops():
     print("\n" + run(KEYS))
 
 
+COLD = (
+    START
+    + """
+import gc
+from weft.ops.define import OPS, installed
+from weft.runtime import kernels
+
+def forget():
+    "As a new process finds it, but for the engine."
+    for op in OPS.values():
+        op.plans.clear()
+    installed.eager.known.clear()
+    kernels._pinned.clear()
+    kernels._live.clear()
+    kernels._parts.clear()
+
+x = wf.tensor(A[:40, :40])
+def work():
+    y = x @ x
+    return [(y * 2.0).exp().sum().item(), wf.sort(y)[0, 0].item()]
+
+want = work()
+broken_off = 0
+for k in range(80):
+    forget()
+    broken_off += interrupted(work, 0.002 * (k % 40) + 0.0003 * k) is not None
+    gc.collect()
+    forget()
+    assert work() == want, k
+print(f"{broken_off} of 80 cold starts broken off: the next is right")
+assert broken_off > 10
+"""
+)
+
+
+def test_ctrl_c_while_kernels_are_compiled():
+    """LLVM is left in order: nothing crashes, now or when what was broken off is collected."""
+    print("\n" + run(COLD, WEFT_CACHE="0"))
+
+
 COST = (
     START
     + """

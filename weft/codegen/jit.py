@@ -130,10 +130,11 @@ def compile_object(text: str, target: Target | None = None) -> bytes:
     """Verify, optimise and assemble a module to a relocatable object."""
     _ready()
     with _compiling():
-        module = llvm().parse_assembly(text, llvm().create_context())
-        module.verify()
-        with _compiler(target or host()) as compiler:
-            return compiler.run(module)
+        # closed in this order, which garbage in a cycle (an error's traceback) would not be
+        with llvm().create_context() as context, llvm().parse_assembly(text, context) as module:
+            module.verify()
+            with _compiler(target or host()) as compiler:
+                return compiler.run(module)
 
 
 class Compiler:

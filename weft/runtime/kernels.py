@@ -16,11 +16,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
+from typing import Any
 from weakref import WeakValueDictionary
 
 from weft.codegen import jit
 from weft.errors import WeftError
 from weft.runtime.cache import DiskCache
+from weft.runtime.undisturbed import undisturbed
 from weft.schedule.launch import KernelSpec
 
 #: what a kernel's text is made by, besides its spec; a test follows codegen's imports to see that
@@ -29,7 +31,7 @@ SOURCES = ("codegen", "schedule", "types", "ops/scalar.py", "ops/rules.py", "ops
 
 _live: WeakValueDictionary[KernelSpec, jit.Code] = WeakValueDictionary()
 _pinned: dict[KernelSpec, jit.Code] = {}
-_turns: dict[KernelSpec, threading.Lock] = {}
+_turns: dict[KernelSpec, Any] = {}  # locks that a signal's handler may take again
 
 #: objects of functions that several kernels have, by their text; so many are kept
 _parts: dict[str, Future[bytes]] = {}
@@ -50,7 +52,7 @@ def code(spec: KernelSpec) -> jit.Code:
     found = _live.get(spec)
     if found is None:
         try:
-            with _turns.setdefault(spec, threading.Lock()):
+            with _turns.setdefault(spec, threading.RLock()):
                 found = _live.get(spec)
                 if found is None:
                     found = load(f"{type(spec).__name__}\n{spec.key()}", lambda: _lower(spec))
@@ -99,6 +101,10 @@ def load(name: str, texts: Callable[[], list[str]]) -> jit.Code:
     """Machine code kept on disk under `name`, or made now of the LLVM modules that `texts` gives:
     its own, and those it calls, which others may have too.
     """
+    return undisturbed(lambda: _loaded(name, texts))
+
+
+def _loaded(name: str, texts: Callable[[], list[str]]) -> jit.Code:
     key = f"{name}\n{fingerprint()}\n{jit.host().fingerprint}"
     stored = disk().get(key)
     if stored is None:
