@@ -136,13 +136,6 @@ STATELESS = [
     ),
     case("GELU", "tanh", on=normal(3, 4)),
     case("LeakyReLU", 0.2, on=normal(3, 4)),
-    *(
-        case(name, inplace=True, on=normal(3, 4))
-        for name in (
-            "ReLU", "ReLU6", "LeakyReLU", "ELU", "CELU", "SELU", "SiLU", "Mish", "Hardswish",
-            "Hardsigmoid", "Hardtanh",
-        )
-    ),
     case("Threshold", 0.1, 3.0, on=normal(3, 4)),
     case("InstanceNorm1d", 3, on=normal(2, 3, 8)),
     case("Upsample", scale_factor=2, on=normal(2, 3, 8, 6)),

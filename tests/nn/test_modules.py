@@ -264,6 +264,21 @@ def test_dropout_only_in_training():
     assert all(len(set(row)) == 1 for row in channels)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["ReLU", "ReLU6", "LeakyReLU", "ELU", "CELU", "SELU", "SiLU", "Mish", "Hardswish",
+     "Hardsigmoid", "Hardtanh"],
+)  # fmt: skip
+def test_nothing_is_changed_in_place(name):
+    """`inplace` is taken where PyTorch takes it, and the result is the same."""
+    x = wf.tensor([-1.0, 0.5, 2.0])
+    function = getattr(F, {"LeakyReLU": "leaky_relu"}.get(name, name.lower()))
+    want = getattr(torch.nn, name)()(torch.tensor(x.tolist()))
+    close(getattr(wf.nn, name)(inplace=True)(x), want)
+    close(function(x, inplace=True), want)
+    assert x.tolist() == [-1.0, 0.5, 2.0]
+
+
 def test_a_small_classifier_learns():
     """Two spirals, which no line divides."""
     wf.manual_seed(3)

@@ -10,7 +10,7 @@ from functools import reduce
 import pytest
 
 import weft as wf
-from weft.tensor.elsewhere import FUNCTIONS, METHODS
+from weft.tensor.elsewhere import FUNCTIONS, METHODS, NN_UTILS, OPTIM
 
 X = wf.ones((2, 2))
 
@@ -18,7 +18,7 @@ X = wf.ones((2, 2))
 def test_no_name_is_listed_that_is_there_and_what_is_said_instead_is_there():
     assert not [name for name in FUNCTIONS if hasattr(wf, name)]
     assert not [name for name in METHODS if hasattr(wf.Tensor, name)]
-    for ours in FUNCTIONS.values():
+    for ours in (FUNCTIONS | OPTIM | NN_UTILS).values():
         assert reduce(getattr, ours.split("."), wf) is not None, ours
     for ours in METHODS.values():
         head = ours.split("(")[0]
@@ -52,6 +52,15 @@ def test_a_function_that_is_not_there():
         wf.cat  # noqa: B018
     with pytest.raises(AttributeError, match=r"^module 'weft' has no attribute 'nothing'$"):
         wf.nothing  # noqa: B018
+
+
+def test_what_is_in_another_place():
+    with pytest.raises(AttributeError, match=r"^module 'weft.optim' .* Weft says wf.optim.StepLR$"):
+        wf.optim.lr_scheduler  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Weft says wf.optim.clip_grad_norm_$"):
+        wf.nn.utils.clip_grad_norm_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^module 'weft.optim' has no attribute 'Adamax'$"):
+        wf.optim.Adamax  # noqa: B018
 
 
 def test_what_looks_for_names_finds_none():

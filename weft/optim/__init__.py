@@ -1,5 +1,7 @@
 """Optimizers, learning-rate schedules, gradient clipping: how parameters follow their gradients."""
 
+import typing as _typing
+
 from weft.optim.adagrad import Adagrad as Adagrad
 from weft.optim.adam import Adam as Adam, AdamW as AdamW
 from weft.optim.average import EMA as EMA
@@ -26,3 +28,9 @@ from weft.optim.schedule import (
     StepLR as StepLR,
 )
 from weft.optim.sgd import SGD as SGD
+from weft.tensor.elsewhere import OPTIM as _NAMES, no_name as _no_name
+
+if not _typing.TYPE_CHECKING:  # a checker should see what is there
+
+    def __getattr__(name):
+        raise _no_name("weft.optim", name, _NAMES)

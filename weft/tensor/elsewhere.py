@@ -52,6 +52,7 @@ FUNCTIONS = {
     "transpose": "permute_dims",
     "true_divide": "divide",
     "unsqueeze": "expand_dims",
+    "utils": "nn.utils",
     "vstack": "concat",
     "view": "reshape",
 }
@@ -63,6 +64,10 @@ FUNCTIONS |= {
         "mse_loss", "pad", "silu", "softmax",
     )
 }  # fmt: skip
+
+#: what is in another place in PyTorch
+OPTIM = {"lr_scheduler": "optim.StepLR", "swa_utils": "optim.EMA"}
+NN_UTILS = {name: f"optim.{name}" for name in ("clip_grad_norm_", "clip_grad_value_")}
 
 METHODS = {
     **FUNCTIONS,
@@ -142,8 +147,13 @@ def put_elsewhere(kind: type) -> None:
 
 def no_function(name: str) -> AttributeError:
     """The error for a name that the package doesn't have, with the one to use where it is known."""
-    ours = FUNCTIONS.get(name)
-    said = f"module 'weft' has no attribute {name!r}"
+    return no_name("weft", name, FUNCTIONS)
+
+
+def no_name(module: str, name: str, known: dict[str, str]) -> AttributeError:
+    """The error for a name that a module doesn't have, with the one to use where it is known."""
+    said = f"module {module!r} has no attribute {name!r}"
+    ours = known.get(name)
     return AttributeError(f"{said}; Weft says wf.{ours}" if ours else said, name=name)
 
 

@@ -148,9 +148,10 @@ def _converted_cell(c: types.CellType) -> types.CellType:
 
 
 def _as_function(x: Any) -> Any:
-    """A callable object as the method that is called."""
+    """A callable object of the user's as the method that is called."""
     method = inspect.getattr_static(type(x), "__call__", None)
-    return types.MethodType(method, x) if type(method) is types.FunctionType else x
+    users = type(method) is types.FunctionType and is_users(method.__code__.co_filename)
+    return types.MethodType(method, x) if users else x
 
 
 def _converted(x: Any) -> Any:

@@ -126,6 +126,7 @@ def instance_norm(
         raise ShapeError("instance_norm", expected="an operand (N, C, …)", got=str(x.type))
     if not flag(use_input_stats, "instance_norm use_input_stats"):
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    _check_running("instance_norm", running_mean, running_var)
     if running_mean is not None and running_var is not None:
         far = number(momentum, "instance_norm", "momentum", 0, 1)
         axes = tuple(range(2, x.type.ndim))
@@ -162,10 +163,7 @@ def batch_norm(
     """
     x, floor = floating(input, "batch_norm"), _eps(eps, "batch_norm")
     momentum = number(momentum, "batch_norm", "momentum")
-    for running in (running_mean, running_var):
-        if not (running is None or isinstance(running, Value)):
-            got = type(running).__name__
-            raise DTypeError("batch_norm", expected="tensors of running statistics", got=got)
+    _check_running("batch_norm", running_mean, running_var)
     params = [floating(p, "batch_norm") for p in (weight, bias) if p is not None]
     shift = params.pop() if weight is None and bias is not None else None
     if not flag(training, "batch_norm"):
@@ -193,6 +191,13 @@ def batch_norm(
     if shift is None:
         return out
     return out + reshape(shift, shape=(shift.type.size, *(1,) * (x.type.ndim - 2)))
+
+
+def _check_running(place: str, *statistics: Any) -> None:
+    for running in statistics:
+        if not (running is None or isinstance(running, Value)):
+            got = type(running).__name__
+            raise DTypeError(place, expected="tensors of running statistics", got=got)
 
 
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
