@@ -182,17 +182,15 @@ def recursion(x, y):
 
 
 @refused(
-    "`x += y` and `x = y` of one tensor in one step of a loop",
-    "two objects would have one name",
-    "`x = x + y`",
-    (X * X, Y),
+    "a tensor changed in place that has another name on one path, used",
+    "the other would change on that path only",
+    "`x = x + y`, `.clone()`",
 )
-def two_ways(x, y):
+def one_of_two(x, y):
     z = x * 1
-    while z.sum() < 50:
-        z += 1
-        z = z * 2
-    return z
+    h = z if x.sum() > 0 else y * 1
+    h += 1
+    return z + h
 
 
 @refused(

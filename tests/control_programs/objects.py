@@ -27,6 +27,27 @@ def in_place_loop(x, y):
     return z + w
 
 
+@case("in place on one path, another tensor on the other", (X, Y), (-X, Y))
+def in_place_or_new(x, y):
+    z = x * 1
+    w = z
+    if x.sum() > 0:
+        z += y
+    else:
+        z = z * 3
+    return z - w * y
+
+
+@case("`x += y` and `x = y` of one tensor in one step of a loop", (X * X, Y), (X * 100, Y))
+def two_ways(x, y):
+    z, w = x * 1, y
+    while z.sum() < 50:
+        z += 1
+        w = z
+        z = z * 2 if y.sum() > 0 else z + w
+    return z - w
+
+
 @case("slices assigned in branches", (X, Y), (-X, Y))
 def slices(x, y):
     z = x * 1

@@ -203,6 +203,7 @@ def finish(
         )
     writes += [Write(result(stands[i].data), argument=i) for i in changed]
     noted, seeds, slopes, sums = _gradient(trace, found, outputs)
+    trace.aliases.check([*results, *(g for _, g in slopes)])
     inputs, params = _inputs(trace, firsts, [before[i] for i in firsts])
     position = {p: i for i, p in enumerate(params)}
     return Captured(

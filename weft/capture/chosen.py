@@ -38,6 +38,17 @@ class Chosen(Tensor):
         raise refused("a key", "a number that is known", "one that depends on tensors", hint)
 
 
+class Flag(Tensor):
+    """A bool of the program."""
+
+    __slots__ = ()
+    kind = bool
+
+    @staticmethod
+    def of(x: Value) -> Flag:
+        return Flag(data_of(x))
+
+
 def as_chosen(x: Any) -> Any:
     """An int or float as a number of the program; anything else as it is."""
     if type(x) not in TYPES or isinstance(x, Value):
@@ -165,7 +176,8 @@ Chosen.__pos__ = lambda a: a  # type: ignore[assignment]
 
 def _in_place(name: str) -> None:
     """Numbers don't change in place: `n += 1` makes another one."""
-    setattr(Chosen, f"__i{name}__", lambda a, b: getattr(a, f"__{name}__")(b))
+    for kind in (Chosen, Flag):
+        setattr(kind, f"__i{name}__", lambda a, b: getattr(a, f"__{name}__")(b))
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):

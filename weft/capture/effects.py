@@ -55,7 +55,7 @@ def tell(
 
 def _put(cell: Value, token: Value) -> None:
     assert capturing.now is not None
-    capturing.now.write(cell)
+    capturing.now.keep(cell)
     cell.data = data_of(token)
 
 

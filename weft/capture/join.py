@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from types import CodeType
 from typing import Any
 
-from weft.capture.chosen import TYPES, Chosen, as_chosen
+from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.guards import same
 from weft.capture.refusal import refused
 from weft.capture.structure import flatten
@@ -98,11 +99,7 @@ class Slots:
         held, grads, content = values
         now = capturing.now
         for x, new in zip(self.tensors.values(), held, strict=True):
-            data = data_of(new)
-            if x.data is not data:
-                if now is not None:
-                    now.write(x)
-                x.data, x.note = data, new.note if new.note is not None else x.leaf
+            assign(x, new)
         for leaf, grad in zip(self.leaves, grads, strict=True):
             if now is not None:
                 now.write_grad(leaf)
@@ -111,6 +108,15 @@ class Slots:
             if isinstance(now, Region):
                 now.change(x, None)
             refill(x, new)
+
+
+def assign(x: Value, new: Value) -> None:
+    """Give a tensor the value that it was found to have."""
+    data = data_of(new)
+    if x.data is not data:
+        if capturing.now is not None:
+            capturing.now.keep(x)
+        x.data, x.note = data, new.note if new.note is not None else x.leaf
 
 
 def _grad(leaf: Any) -> Any:
@@ -127,30 +133,81 @@ Paths = Sequence[Callable[..., Any]]
 RESULT = "the result"
 
 
-def join(what: str, a: Any, b: Any, names: Sequence[str], choose: Choose, paths: Paths = ()) -> Any:
-    """One (result, variables, places) out of two: `choose` makes values out of pairs of one type.
+def join(
+    what: str,
+    a: Any,
+    b: Any,
+    names: Sequence[str],
+    choose: Choose,
+    paths: Paths = (),
+    ends: Sequence[dict[Any, Any]] = ({}, {}),
+) -> Any:
+    """One (result, variables, places) out of two: `choose` makes values out of pairs of one type;
+    `ends` are what tensors changed in place held at the end of each path.
 
     Variables that can't be one are an error only if they are used; it names the lines on which the
     `paths` assign them.
     """
-    chosen: list[tuple[Value, Value]] = []
-    result = _pair(what, RESULT, a[0], b[0], chosen, paths)
+    pairs = _Pairs(ends)
+    result = _pair(what, RESULT, a[0], b[0], pairs, paths)
     variables = []
     for name, x, y in zip(names, a[1], b[1], strict=True):
-        mark = len(chosen)
+        mark = len(pairs.chosen)
         if is_undefined(x) or is_undefined(y):
             variables.append(_half(what, name, x, y, paths))
             continue
         try:
-            variables.append(_pair(what, name, x, y, chosen, paths))
+            variables.append(_pair(what, name, x, y, pairs, paths))
         except CaptureError as e:
-            del chosen[mark:]
+            pairs.forget(mark)
             variables.append(lambda _, e=e: Unjoined(e))
-    places = _pair(what, "a value assigned in place", a[2], b[2], chosen)
-    made: Sequence[Value] = ()
-    if chosen:
-        made = choose([x for x, _ in chosen], [y for _, y in chosen])
+    places = _pair(what, "a value assigned in place", a[2], b[2], pairs)
+    made = pairs.made(choose)
     return result(made), [v(made) for v in variables], places(made)
+
+
+class _Pairs:
+    """What is to be chosen between. The same two tensors are one pair wherever they are met."""
+
+    def __init__(self, ends: Sequence[dict[Any, Any]]) -> None:
+        self.ends = ends
+        self.aliases = getattr(capturing.now, "aliases", None)
+        self.time = 0 if self.aliases is None else self.aliases.now()
+        self.chosen: list[tuple[Value, Value]] = []
+        self.of: list[tuple[Any, Any]] = []  # what each was made of
+        self.known: dict[tuple[int, int], int] = {}
+
+    def end(self, side: int, x: Any) -> Any:
+        """What a tensor was when its path ended."""
+        return self.ends[side].get(id(x), x) if isinstance(x, Value) else x
+
+    def add(self, x: Any, y: Any, alike: Callable[[], tuple[Value, Value]]) -> int:
+        both = isinstance(x, Value) and isinstance(y, Value)
+        place = (id(x), id(y))
+        if both and place in self.known:
+            return self.known[place]
+        self.chosen.append(alike())
+        self.of.append((x, y))
+        if both:
+            self.known[place] = len(self.chosen) - 1
+        return len(self.chosen) - 1
+
+    def forget(self, mark: int) -> None:
+        del self.chosen[mark:], self.of[mark:]
+        self.known = {place: n for place, n in self.known.items() if n < mark}
+
+    def made(self, choose: Choose) -> Sequence[Value]:
+        if not self.chosen:
+            return ()
+        found = choose([x for x, _ in self.chosen], [y for _, y in self.chosen])
+        return [self.one_of(x, *parts) for x, parts in zip(found, self.of, strict=True)]
+
+    def one_of(self, value: Value, *parts: Any) -> Value:
+        """A tensor of this value that may be any of the parts."""
+        out = installed.tensor(value.data, value.note)
+        if self.aliases is not None:
+            self.aliases.join(self.time, out, *parts)
+        return out
 
 
 def _half(what: str, name: str, x: Any, y: Any, paths: Paths) -> Any:
@@ -165,10 +222,10 @@ def _half(what: str, name: str, x: Any, y: Any, paths: Paths) -> Any:
     return lambda _: Unjoined(error)
 
 
-def _pair(
-    what: str, name: str, a: Any, b: Any, chosen: list[tuple[Value, Value]], paths: Paths = ()
-) -> Any:
+def _pair(what: str, name: str, a: Any, b: Any, pairs: _Pairs, paths: Paths = ()) -> Any:
     """A function of the chosen values that gives the one structure out of two."""
+    if a is b:
+        return lambda _: a
     left, form = flatten(a)
     right, other = flatten(b)
     if form != other:
@@ -180,21 +237,24 @@ def _pair(
         )
     out: list[Any] = list(left)
     at: dict[int, int] = {}
-    numbers: set[int] = set()
+    kinds: dict[int, type[Chosen] | type[Flag]] = {}
     for i, (x, y) in enumerate(zip(left, right, strict=True)):
         if x is y or same(x, y):
             continue
+        u, v = pairs.end(0, x), pairs.end(1, y)
         both = isinstance(x, Value) and isinstance(y, Value)
-        if both and data_of(x) is data_of(y) and x.note is y.note:
+        if both and data_of(u) is data_of(v) and u.note is v.note:
+            out[i] = x if type(x) in (Chosen, Flag) else pairs.one_of(u, x, y)
             continue
-        at[i] = len(chosen)
-        chosen.append(_alike(what, name, x, y, paths))
+        at[i] = pairs.add(x, y, partial(_alike, what, name, u, v, paths))
         if all(map(is_number, (x, y))):
-            numbers.add(i)
+            kinds[i] = Chosen
+        elif all(type(v) in (bool, Flag) for v in (x, y)):
+            kinds[i] = Flag
 
     def build(made: Sequence[Value]) -> Any:
         for i, n in at.items():
-            out[i] = Chosen.of(made[n]) if i in numbers else made[n]
+            out[i] = kinds[i].of(made[n]) if i in kinds else made[n]
         return form.build(out)
 
     return build

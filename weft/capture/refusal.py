@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from weft.errors import CaptureError
-from weft.ir import user_location
+from weft.ir import Location, user_location
 
 
 def refused(what: str, expected: str, got: str, hint: str = "") -> CaptureError:
     """An error that says where the user's program can't be captured, and why."""
-    loc = user_location()
-    place = f'{what} at "{loc.file}":{loc.line}' if loc is not None else what
-    return CaptureError(place, expected=expected, got=got, hint=hint)
+    return CaptureError(located(what, user_location()), expected=expected, got=got, hint=hint)
+
+
+def located(what: str, loc: Location | None) -> str:
+    """What an error is about, with its place."""
+    return f'{what} at "{loc.file}":{loc.line}' if loc is not None else what

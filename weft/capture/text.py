@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from weft.autodiff.tape import Leaf
-from weft.capture.chosen import Chosen
+from weft.capture.chosen import Chosen, Flag
 from weft.capture.guards import PLAIN
 from weft.capture.refusal import refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
@@ -138,7 +138,7 @@ class _Writer:
     def _value(self, x: Value) -> Said:
         at = len(self.values)
         self.values.append(x)
-        if type(x) is Chosen:
+        if type(x) in (Chosen, Flag):
             return ("number", at)
         note = _shown(x.note)
         if note is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.autodiff.tape import Leaf
 from weft.buffer import Buffer
+from weft.capture.aliases import Aliases
 from weft.capture.guards import Guards
 from weft.capture.symbols import Symbols
 from weft.control.region import draw_from
@@ -89,6 +90,7 @@ class Trace:
         )
 
     guards: Guards = field(default_factory=Guards)  # what converted code read from outside
+    aliases: Aliases = field(default_factory=Aliases)
 
     # inputs
 
@@ -131,6 +133,10 @@ class Trace:
         return cell.node
 
     def write(self, x: Value) -> None:
+        self.keep(x)
+        self.aliases.changed(x)
+
+    def keep(self, x: Value) -> None:
         if not isinstance(x.data, Buffer):
             return
         cell = self._cell(x)
@@ -226,7 +232,7 @@ class Trace:
         if self.draws.cell is not None:
             known = isinstance(position, Node)
             assert capturing.now is not None
-            capturing.now.write(self.draws.cell)
+            capturing.now.keep(self.draws.cell)
             self.draws.cell.data = position if known else self._counter(position).data
         else:
             self.draws.at = position

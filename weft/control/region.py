@@ -46,6 +46,10 @@ class Region:
     def guards(self) -> Any:
         return getattr(self.parent, "guards", None)
 
+    @property
+    def aliases(self) -> Any:
+        return getattr(self.parent, "aliases", None)
+
     # what `weft.ops.define.Capture` asks for
 
     def takes(self, xs: tuple[Any, ...]) -> bool:
@@ -57,6 +61,11 @@ class Region:
         return Node(constant, (), (("value", x.data), ("type", x.type)), x.type)
 
     def write(self, x: Value) -> None:
+        self.keep(x)
+        if self.aliases is not None:
+            self.aliases.changed(x)
+
+    def keep(self, x: Value) -> None:
         if x.data not in self.nodes:
             self.written.setdefault(id(x), (x, x.data, x.note))
 
@@ -136,6 +145,11 @@ class Region:
         """A value that the piece is run on."""
         return installed.tensor(Node(parameter, (), (("position", 0), ("type", type_)), type_))
 
+    def close(self) -> None:
+        """What was made meanwhile is only known by what it became a part of."""
+        if self.aliases is not None:
+            self.aliases.close(self)
+
     def restore(self) -> None:
         """Give everything what it held before."""
         for x, data, note in self.written.values():
@@ -150,7 +164,7 @@ def draw_from(capture: Any, count: int) -> tuple[Value, Value]:
     """Key and first counter of so many random numbers; the counter moves on."""
     key, cell = capture.counter()
     at = installed.tensor(cell.data)
-    capture.write(cell)
+    capture.keep(cell)
     cell.data = data_of(at + count)
     return key, at
 

@@ -135,7 +135,10 @@ class Capture(Protocol):
         """The node that stands for a tensor from outside: its value when the program is called."""
 
     def write(self, x: Value) -> None:
-        """Told before a tensor is given another value."""
+        """Told before a tensor is changed in place: given another value."""
+
+    def keep(self, x: Value) -> None:
+        """Told to note what a tensor holds, before it is given what it was found to hold."""
 
     def read_grad(self, leaf: Any) -> Any:
         """The gradient a leaf has when the program is called."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from weft.capture.chosen import TYPES, Chosen
+from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
@@ -398,6 +398,8 @@ def item(x: Any) -> Any:
 def _isinstance(x: Any, kinds: Any) -> bool:
     if type(x) is Chosen:
         return issubclass(x.kind, kinds)
+    if type(x) is Flag:
+        return issubclass(bool, kinds)
     if is_symbolic(x) and x.type is BOOL and isinstance(True, kinds) and kinds is not object:
         raise refuse("a test whether a condition on tensors is a Python bool")
     g = guards()
@@ -407,7 +409,8 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 
 
 def _type(*args: Any) -> Any:
-    return args[0].kind if len(args) == 1 and type(args[0]) is Chosen else type(*args)
+    known = len(args) == 1 and type(args[0]) in (Chosen, Flag)
+    return args[0].kind if known else type(*args)
 
 
 def _extreme(pick: Any, better: Any) -> Any:

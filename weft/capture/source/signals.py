@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from weft.autodiff.backward import constant
-from weft.capture.chosen import Chosen
+from weft.capture.chosen import Chosen, Flag
 from weft.capture.structure import flatten
 from weft.ops.define import Value
 
@@ -106,4 +106,4 @@ def blank(x: Any) -> Any:
 
 def _zeros(x: Value) -> Value:
     made = constant(0, x.type)
-    return Chosen.of(made) if type(x) is Chosen else made
+    return type(x).of(made) if isinstance(x, Chosen | Flag) else made

@@ -6,10 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.buffer.interchange import read_number
-from weft.capture.chosen import TYPES, Chosen
+from weft.capture.aliases import Names, is_unclear
+from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import Raised, raise_if
 from weft.capture.guards import same
-from weft.capture.join import Slots, as_value, assigned_at, is_number, is_undefined, join, said
+from weft.capture.join import (
+    Slots,
+    as_value,
+    assign,
+    assigned_at,
+    is_number,
+    is_undefined,
+    join,
+    said,
+)
 from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
 from weft.capture.structure import Form, flatten
@@ -17,7 +27,7 @@ from weft.control.build import build_cond, build_while, state_params, truth
 from weft.control.nodes import BOOL
 from weft.control.region import Region
 from weft.errors import CaptureError
-from weft.ops.define import Value, capturing, constant, data_of, installed
+from weft.ops.define import Value, constant, data_of, installed
 from weft.ops.elementwise import logical_not, logical_or
 from weft.types import TensorType
 from weft.types.dtype import bool_
@@ -42,6 +52,8 @@ def ran(what: str, region: Region, f: Thunk) -> Any:
     except Exception as e:
         region.restore()
         raise refused(what, "a path that can be captured", f"{type(e).__name__}: {e}") from e
+    finally:
+        region.close()
 
 
 def raising(f: Thunk) -> Any:
@@ -92,13 +104,16 @@ def branch(
     def choose(left: list[Value], right: list[Value]) -> Sequence[Value]:
         ways = [(_known(a), _known(b)) for a, b in zip(left, right, strict=True)]
         rest = [i for i, way in enumerate(ways) if way not in _FLAGS]
-        sides = [[side[i] for i in rest] for side in (left, right)]
+        sides = [[_held(side[i]) for i in rest] for side in (left, right)]
         pieces = [(r, (), v) for r, v in zip(regions, sides, strict=True)]
         made = iter(build_cond(pred, pieces) if rest else ())
         flags = {way: pred if way[0] else logical_not(pred) for way in ways if way in _FLAGS}
         return [flags[way] if way in flags else next(made) for way in ways]
 
-    result, after, held = join("a branch", sides[0], sides[1], names, choose, (then, otherwise))
+    paths, found = (then, otherwise), [held for _, _, held in ends]
+    result, after, held = join("a branch", sides[0], sides[1], names, choose, paths, found)
+    for region in regions:
+        region.close()
     put(*after, *before[len(names) :])
     slots.put(held)
     return result
@@ -108,10 +123,15 @@ def branch(
 _FLAGS = ((True, False), (False, True))
 
 
+def _held(x: Value) -> Value:
+    """A value for good: the tensor may be given another one."""
+    return installed.tensor(data_of(x), x.note)
+
+
 def _known(x: Value) -> bool | None:
     """The value of a flag that a path has set."""
     n = data_of(x)
-    if n.op is not constant or x.type is not BOOL:
+    if n.op is not constant or x.type is not BOOL or is_unclear(n):
         return None
     return bool(read_number(n.attr("value")))
 
@@ -140,9 +160,10 @@ class Loop:
         self.checkpoint = checkpoint
         self.slots = Slots()
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
-        self.numbers: set[int] = set()  # those that stay numbers to Python
+        self.numbers: dict[int, Any] = {}  # those that stay numbers to Python: as what
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
+        self.pairs: set[tuple[int, int]] = set()  # of what it carries, that are one tensor
         self.blank: Any = NOTHING if signal is None else blank(signal.value)
 
     def run(self) -> Any:
@@ -172,26 +193,20 @@ class Loop:
         }
         stands = list(leaves)
         for i, p in zip(at, params, strict=True):
-            stands[i] = Chosen.of(p) if i in self.numbers or type(leaves[i]) is Chosen else p
+            kind = self.numbers.get(i, type(leaves[i]))
+            stands[i] = kind.of(p) if kind in (Chosen, Flag) else p
         stand = form.build(stands)
         if self.signals:
             stand[2] = Signal(*stand[2])
 
         own = {id(p) for p in params}
+        names = Names([leaves[i] for i in at], [stands[i] for i in at], self.pairs)
 
         def step() -> Any:
             self._place(stand)
+            names.begin(body)
             signal = raising(self.body)
-            held = {id(x) for x in flatten(list(self.get()))[0]}
-            if (own & body.written.keys()) - held:
-                raise refused(
-                    "a loop",
-                    "variables changed in place or assigned, not both",
-                    "x += y and x = y in one step",
-                    "write x = x + y instead of x += y",
-                )
-            after = [_apart(x, own & body.written.keys()) for x in self.get()]
-            return signal, after, self.slots.held()
+            return signal, list(self.get()), self.slots.held(), names.end(body)
 
         def checked() -> Any:
             self._place(stand)
@@ -204,34 +219,43 @@ class Loop:
             return value
 
         try:
-            signal, after, held = ran("a loop", body, step)
-            inplace = [i for i, p in zip(at, params, strict=True) if id(p) in body.written]
-            inplace = [i for i in inplace if i not in self.lifted]
+            signal, after, held, now = ran("a loop", body, step)
             self._learn(body, signal, own)
             body.restore()
             self.put(*before)
             value = ran("a loop", test, checked)
         finally:
+            names.close()
             body.restore()
             test.restore()
             self.put(*before)
         after = [b if is_undefined(b) else a for a, b in zip(after, before, strict=True)]
-        end = [after, self.slots.values(held), self._last_signal(signal)]
-        values = self._values(leaves, form, at, inits, end)
+        found = self._end(form, [after, self.slots.values(held), self._last_signal(signal)])
+        if names.go_round([found[i] for i in at]):
+            raise _Again
+        values = self._values(leaves, form, at, inits, [now.get(id(x), x) for x in found])
         outs = build_while(
             inits,
             notes,
             (test, params, [truth(value, "while")]),
-            (body, params, values),
+            (body, params, [_held(v) for v in values]),
             self.checkpoint,
         )
         final = list(leaves)
         for i, o in zip(at, outs, strict=True):
-            final[i] = Chosen.of(o) if type(stands[i]) is Chosen else o
-        self._assigned(inplace, leaves, final, outs)
+            kind = type(stands[i])
+            final[i] = kind.of(o) if kind in (Chosen, Flag) else o
+        names.leave([final[i] for i in at], outs[0].data.inputs[0].inputs[len(outs) :])
+        body.close()
+        inplace = [i for i, x in zip(at, names.inplace, strict=True) if x and i not in self.lifted]
+        values = [final[i] for i in inplace]
+        for i in inplace:  # they stay the same objects
+            final[i] = leaves[i]
         variables, kept, last = form.build(final)
         self.put(*variables)
         self.slots.put(kept)
+        for i, value in zip(inplace, values, strict=True):
+            assign(leaves[i], value)
         return Signal(*last) if self.signals else None
 
     # signals: part of the state once there are any
@@ -278,39 +302,16 @@ class Loop:
             if self.blank is NOTHING and value is not NOTHING:
                 self.blank = blank(value)
         if again:
+            self.pairs.clear()
             raise _Again
-
-    def _assigned(
-        self, inplace: list[int], leaves: list[Any], final: list[Any], outs: Sequence[Value]
-    ) -> None:
-        """Tensors that variables hold and steps change in place keep being the same objects."""
-        captured = outs[0].data.inputs[0].inputs[len(outs) :]
-        for i in inplace:
-            x = leaves[i]
-            shared = sum(y is x for y in leaves) > 1 or data_of(x) in captured
-            if shared or type(final[i]) is not type(x):
-                raise refused(
-                    "a loop",
-                    "tensors changed in place to have one name",
-                    "two names for one tensor",
-                    "write x = x + y instead of x += y, or start from .clone()",
-                )
-        for i in inplace:
-            x, new = leaves[i], final[i]
-            if capturing.now is not None:
-                capturing.now.write(x)
-            x.data, x.note = data_of(new), new.note if new.note is not None else x.leaf
-            final[i] = x
 
     def _init(self, i: int, x: Any) -> Value:
         if i not in self.lifted:
             return x  # type: ignore[no-any-return]
         return as_value(x, self.lifted[i])  # type: ignore[no-any-return]
 
-    def _values(
-        self, leaves: list[Any], form: Any, at: list[int], inits: list[Value], end: Any
-    ) -> list[Value]:
-        """The state after a step, of the types it had before."""
+    def _end(self, form: Any, end: Any) -> list[Any]:
+        """The leaves of the state after a step, of the form it had before."""
         found, other = flatten(end)
         if other != form:
             name, *sides = _first_other(form, other, self.names)
@@ -320,6 +321,12 @@ class Loop:
                 "{} before a step, {} after".format(*map(_outline, sides)) + self._line(name),
                 "a list that grows can't be followed; write into a tensor of full size instead",
             )
+        return found
+
+    def _values(
+        self, leaves: list[Any], form: Any, at: list[int], inits: list[Value], found: list[Any]
+    ) -> list[Value]:
+        """The state after a step, of the types it had before."""
         of = dict(zip(at, inits, strict=True))
         out = []
         for i, (x, y) in enumerate(zip(leaves, found, strict=True)):
@@ -342,7 +349,7 @@ class Loop:
         wider = isinstance(after, Value) and after.type.shape == () and after.type.dtype.is_float
         if i in self.lifted and wider and not before.type.dtype.is_float:
             self.lifted[i] = after.type
-            self.numbers.discard(i)
+            self.numbers.pop(i, None)
             raise _Again
         raise refused(
             "a loop",
@@ -353,12 +360,13 @@ class Loop:
 
     def _lift(self, i: int, form: Any, x: Any, y: Any) -> TensorType:
         """What a number that a step changes is carried as."""
-        if type(x) is bool and type(y) is bool:
+        if type(x) is bool and type(y) in (bool, Flag):
+            self.numbers[i] = Flag
             return TensorType((), bool_)
         if type(x) in TYPES and is_number(y):
             kind = y.kind if type(y) is Chosen else type(y)
             if kind is type(x):
-                self.numbers.add(i)
+                self.numbers[i] = Chosen
                 return TYPES[kind]
         elif type(x) in (bool, int, float) and isinstance(y, Value) and y.type.shape == ():
             return y.type
@@ -421,14 +429,6 @@ def loop(
     go = _as_bool(more) if signal is None else asked(signal)
     more_names = (*names, "the condition")
     return Loop(lambda: go, step, get_all, put_all, more_names, signal, checkpoint).run()
-
-
-def _apart(x: Any, written: Any) -> Any:
-    """A variable's value, where it is a param that was given another one, in a cell of its own."""
-    leaves, form = flatten(x)
-    return form.build(
-        [installed.tensor(data_of(v), v.note) if id(v) in written else v for v in leaves]
-    )
 
 
 def _as_bool(x: Any) -> Value:
