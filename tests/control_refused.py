@@ -153,17 +153,6 @@ def filtered(x, y):
     return wf.stack([v * 2 for v in x if v > 0])
 
 
-@refused("match on tensors", "patterns stay Python's", "`if`, `wf.switch`")
-def matched_tensor(x, y):
-    match x.argmax():
-        case 0:
-            return x
-        case 2:
-            return y
-        case _:
-            return x - y
-
-
 @refused("generators with branches on tensors", "they stay Python's", "a list, or a function")
 def generator(x, y):
     def pieces():

@@ -1,5 +1,8 @@
 """Branches."""
 
+from dataclasses import dataclass
+from typing import Any
+
 from control_programs.case import BOTH, X, Y, case
 
 
@@ -91,4 +94,56 @@ def matched(x, y):
                 if x.sum() > 0:
                     break
         x = x + y
+    return x * y
+
+
+@case("match on tensors", *BOTH)
+def matched_tensor(x, y):
+    match x.argmax():
+        case 0:
+            return x
+        case 2 if y[0] > 0:
+            z = y
+        case k:
+            z = x - y * k
+    return z * x
+
+
+class Kind:
+    ODD, EVEN = 1, 2
+
+
+@dataclass
+class Point:
+    at: Any
+    kind: int
+
+
+@case("match: or, value, class, sequence and mapping patterns with parts on tensors", *BOTH)
+def patterns(x, y):
+    count = int((x > 0).sum())
+    match Point(x, count), {"y": y, "count": count}:
+        case [Point(at, 0), _]:
+            z = at * 2
+        case [Point(kind=Kind.ODD) as p, {"y": v, **rest}] if v[0] > 0:
+            z = p.at * v + rest["count"]
+        case [Point(at, 1 | Kind.EVEN), {"count": 2 | 3 as n}]:
+            z = at - n
+        case [_, *others]:
+            z = others[0]["y"] * 3
+    return z
+
+
+@case("match in a loop, with break, continue and return", *BOTH)
+def match_in_loop(x, y):
+    for i in range(5):
+        match int((x > 0).sum()), x.sum() > 20:
+            case 0, _:
+                return y * i
+            case 2, False:
+                y = y * 1.5
+                continue
+            case _, large if large:
+                break
+        x = x + y + 1
     return x * y

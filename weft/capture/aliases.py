@@ -31,9 +31,7 @@ class Aliases:
         self.held: dict[int, Value] = {}
         self.named: dict[int, Value] = {}  # of these, what somebody can still name
         self.parts: dict[int, tuple[int, list[Value | None]]] = {}  # when, and what it may be
-        self.ends: dict[
-            int, dict[int, None]
-        ] = {}  # what joined ones are made of
+        self.ends: dict[int, dict[int, None]] = {}  # what joined ones are made of
         self.users: dict[int, list[int]] = {}  # the tensors made of one
         self.unclear: dict[int, tuple[Node, Location | None]] = {}
         self.loops: list[Names] = []  # of those under way

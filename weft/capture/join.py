@@ -13,6 +13,7 @@ from functools import partial
 from types import CodeType
 from typing import Any
 
+from weft.autodiff.backward import constant
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.guards import same
 from weft.capture.refusal import refused
@@ -141,18 +142,23 @@ def join(
     choose: Choose,
     paths: Paths = (),
     ends: Sequence[dict[Any, Any]] = ({}, {}),
+    left: Sequence[bool] = (False, False),
 ) -> Any:
     """One (result, variables, places) out of two: `choose` makes values out of pairs of one type;
     `ends` are what tensors changed in place held at the end of each path.
 
     Variables that can't be one are an error only if they are used; it names the lines on which the
-    `paths` assign them.
+    `paths` assign them. What a path that leaves the function (`left`) has not defined is nobody's.
     """
     pairs = _Pairs(ends)
     result = _pair(what, RESULT, a[0], b[0], pairs, paths)
     variables = []
     for name, x, y in zip(names, a[1], b[1], strict=True):
         mark = len(pairs.chosen)
+        if x is UNDEFINED and left[0] and not is_undefined(y):
+            x = blank(y)
+        elif y is UNDEFINED and left[1] and not is_undefined(x):
+            y = blank(x)
         if is_undefined(x) or is_undefined(y):
             variables.append(_half(what, name, x, y, paths))
             continue
@@ -278,6 +284,17 @@ def _alike(what: str, name: str, x: Any, y: Any, paths: Paths) -> tuple[Value, V
         _both(map(said, (x, y)), name, paths),
         "convert one with .astype() or .reshape(), or write the number as a tensor",
     )
+
+
+def blank(x: Any) -> Any:
+    """The same structure with zeros for tensors: what nobody will read."""
+    leaves, form = flatten(x)
+    return form.build([_zeros(v) if isinstance(v, Value) else v for v in leaves])
+
+
+def _zeros(x: Value) -> Value:
+    made = constant(0, x.type)
+    return type(x).of(made) if isinstance(x, Chosen | Flag) else made
 
 
 def is_number(x: Any) -> bool:

@@ -40,10 +40,17 @@ def op(place: ast.AST, name: str, *args: ast.expr) -> ast.expr:
 
 def thunk(body: ast.expr) -> ast.Lambda:
     """A function of nothing that gives the expression."""
-    none = ast.arguments(
-        posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
-    )
-    return at(body, ast.Lambda(none, body))
+    return at(body, ast.Lambda(define("", [], []).args, body))
+
+
+def define(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
+    """A function."""
+    args = ast.arguments(
+        posonlyargs=[], args=[ast.arg(p) for p in params], vararg=None,
+        kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[],
+    )  # fmt: skip
+    fields: dict[str, Any] = {"decorator_list": [], "returns": None, "type_params": []}
+    return ast.FunctionDef(name=name, args=args, body=body, **fields)
 
 
 def copied(node: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Blocks of `with`, `try` and `match` that branches may leave: return, break, continue, raise.
+"""Blocks of `with` and `try` that branches may leave: return, break, continue, raise.
 
     with a:                  def block_1():
         if x > 0:                …               # gives None, BREAK, CONTINUE, Return(value)
@@ -25,7 +25,7 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 def is_guarded(s: ast.stmt) -> bool:
     """Whether a branch inside such a statement may leave it."""
-    if not isinstance(s, ast.With | ast.Try | ast.Match):
+    if not isinstance(s, ast.With | ast.Try):
         return False
     if isinstance(s, ast.Try) and s.handlers and any(map(_raises_under_branch, s.body)):
         return True
@@ -59,23 +59,16 @@ class _Guard:
 
     def run(self) -> tuple[list[ast.stmt], list[ast.stmt]]:
         s, c = self.s, self.c
-        after = self._after()
+        behind = after(s, self.signal, self.loop)
         if isinstance(s, ast.With):
             if not getattr(s, "ready", False):
                 s.items = [c.visit(item) for item in s.items]
             s.body = [self._run("block", s.body)]
             out: list[ast.stmt] = [s]
-        elif isinstance(s, ast.Match):
-            s.subject = c.visit(s.subject)
-            for i, case in enumerate(s.cases):
-                if case.guard is not None:
-                    case.guard = op(case.guard, "test", c.visit(case.guard))
-                case.body = [self._run(f"case{i}", case.body)]
-            out = [s]
         else:
             out = self._try(s)
         start = at(s, ast.Assign([ast.Name(self.signal, ast.Store())], ast.Constant(None)))
-        return [*self.made, start, *out], after
+        return [*self.made, start, *out], behind
 
     def _run(self, name: str, body: list[ast.stmt], error: str = "", inner: Any = None) -> ast.stmt:
         """A block as a function, and its call."""
@@ -127,26 +120,25 @@ class _Guard:
             out = [*made, s, caught]
         return out
 
-    def _after(self) -> list[ast.stmt]:
-        """What the ways to leave the blocks mean behind the statement."""
-        s = self.s
-        body = [s]
-        out: list[ast.stmt] = []
-        if returns(body):
-            value = op(s, "returned_value", ast.Name(self.signal, ast.Load()))
-            if self.loop:
-                value = op(s, "Return", value)
-            out.append(self._if("returned", _marked(at(s, ast.Return(value)))))
-        if breaks(body):
-            out.append(self._if("broke", at(s, ast.Break())))
-        if breaks(body, ast.Continue):
-            out.append(self._if("skipped", at(s, ast.Continue())))
-        return out
 
-    def _if(self, test: str, then: ast.stmt) -> ast.stmt:
-        asked = op(self.s, test, ast.Name(self.signal, ast.Load()))
-        out: ast.stmt = _marked(at(self.s, ast.If(asked, [then], [])))
-        return out
+def after(s: ast.stmt, signal: str, loop: bool) -> list[ast.stmt]:
+    """What the ways to leave the blocks of a statement mean behind it."""
+    out: list[ast.stmt] = []
+
+    def leave(test: str, then: ast.stmt) -> None:
+        asked = op(s, test, ast.Name(signal, ast.Load()))
+        out.append(_marked(at(s, ast.If(asked, [then], []))))
+
+    if returns([s]):
+        value = op(s, "returned_value", ast.Name(signal, ast.Load()))
+        if loop:
+            value = op(s, "Return", value)
+        leave("returned", _marked(at(s, ast.Return(value))))
+    if breaks([s]):
+        leave("broke", at(s, ast.Break()))
+    if breaks([s], ast.Continue):
+        leave("skipped", at(s, ast.Continue()))
+    return out
 
 
 def _marked(node: Any) -> Any:

@@ -37,6 +37,8 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
             found[node.id] = None
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             found[node.name] = None
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found[node.rest] = None
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 found[(alias.asname or alias.name).split(".")[0]] = None

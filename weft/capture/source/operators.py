@@ -42,6 +42,17 @@ from weft.capture.source.flow import (
     test as test,
     while_ as while_,
 )
+from weft.capture.source.patterns import (
+    either as either,
+    equals as equals,
+    instance as instance,
+    is_ as is_,
+    mapping as mapping,
+    match as match,
+    named as named,
+    rest as rest,
+    sequence as sequence,
+)
 from weft.capture.source.reads import (
     attr as attr,
     augment_attr as augment_attr,

@@ -6,10 +6,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from weft.autodiff.backward import constant
-from weft.capture.chosen import Chosen, Flag
-from weft.capture.structure import flatten
-from weft.ops.define import Value
+from weft.capture.join import blank
 
 
 class _Mark:
@@ -79,6 +76,11 @@ def as_signal(x: Any) -> Signal:
     return Signal(x is BREAK, False, NOTHING, x is CONTINUE)
 
 
+def is_left(x: Any) -> bool:
+    """Whether the function returns for certain."""
+    return type(x) is Return or (type(x) is Signal and x.returns is True)
+
+
 def alike(a: Any, b: Any) -> tuple[Signal, Signal]:
     """Two signals, the one without a result with a stand-in for it."""
     one, two = as_signal(a), as_signal(b)
@@ -96,14 +98,3 @@ def _with_faults(one: Signal, other: Signal) -> Signal:
     own, theirs = one.faults or {}, other.faults or {}
     every = {**own, **{k: blank(f)._replace(flag=False) for k, f in theirs.items() if k not in own}}
     return one._replace(faults={k: every[k] for k in sorted(every)})
-
-
-def blank(x: Any) -> Any:
-    """The same structure with zeros for tensors: what nobody will read."""
-    leaves, form = flatten(x)
-    return form.build([_zeros(v) if isinstance(v, Value) else v for v in leaves])
-
-
-def _zeros(x: Value) -> Value:
-    made = constant(0, x.type)
-    return type(x).of(made) if isinstance(x, Chosen | Flag) else made

@@ -22,8 +22,9 @@ from dataclasses import replace
 from typing import Any
 
 from weft.capture.source.assignments import Assignments
-from weft.capture.source.expressions import at, copied, is_bool, op, operator, thunk
+from weft.capture.source.expressions import at, copied, define, is_bool, op, operator, thunk
 from weft.capture.source.guarded import guard, is_guarded
+from weft.capture.source.match import match
 from weft.capture.source.names import (
     breaks,
     declared,
@@ -159,6 +160,9 @@ class Statements(Assignments):
             elif is_guarded(s) and not ctx.plain:
                 inner = Context(loop=True, block=True)
                 new, after = guard(self, s, inner, replace(inner, handled=True), ctx.loop)
+                return [*out, *new, *self.block([*after, *body[i + 1 :]], ctx)]
+            elif isinstance(s, ast.Match) and not ctx.plain:
+                new, after = match(self, s, Context(loop=True, block=True), ctx.loop)
                 return [*out, *new, *self.block([*after, *body[i + 1 :]], ctx)]
             else:
                 out += self._statement(s, ctx)
@@ -300,7 +304,7 @@ class Statements(Assignments):
         else:
             names = stored([s.test, *body])
             taken = None
-            test = _def(f"test_{n}", [at(s.test, ast.Return(self.visit(s.test)))], [])
+            test = define(f"test_{n}", [at(s.test, ast.Return(self.visit(s.test)))], [])
             made.append(at(s.test, self._declare(test, stored([s.test]))))
             head = ast.Name(f"test_{n}", ast.Load())
         at(s.iter if isinstance(s, ast.For) else s.test, head)
@@ -343,7 +347,7 @@ class Statements(Assignments):
         """A block as a function that binds names of the function around it."""
         place = body[0] if body else None
         new = ([first] if first is not None else []) + self.block(body, replace(ctx, strict=False))
-        made = _def(name, new or [ast.Pass()], params or [])
+        made = define(name, new or [ast.Pass()], params or [])
         self._declare(made, names)
         if place is not None:
             at(place, made)
@@ -381,7 +385,7 @@ class Statements(Assignments):
         first `kept` matter afterwards.
         """
         reads = [op(s, "load", _thunk_name(x)) for x in names]
-        get = _def(f"get_{n}", [ast.Return(ast.Tuple(reads, ast.Load()))], [])
+        get = define(f"get_{n}", [ast.Return(ast.Tuple(reads, ast.Load()))], [])
         made.append(at(s, get))
         values = [f"{x}_" for x in names]
         lines: list[ast.stmt] = []
@@ -389,7 +393,7 @@ class Statements(Assignments):
             lines.append(ast.Assign([ast.Name(x, ast.Store())], ast.Name(v, ast.Load())))
             gone = ast.Compare(ast.Name(v, ast.Load()), [ast.Is()], [operator("UNDEFINED")])
             lines.append(ast.If(gone, [ast.Delete([ast.Name(x, ast.Del())])], []))
-        made.append(at(s, self._declare(_def(f"set_{n}", lines or [ast.Pass()], values), names)))
+        made.append(at(s, self._declare(define(f"set_{n}", lines or [ast.Pass()], values), names)))
         functions = [f for f in (first, second, f"get_{n}", f"set_{n}") if f is not None]
         said = ast.Tuple([ast.Constant(x) for x in names[:kept]], ast.Load())
         args = [ast.Name(f, ast.Load()) for f in functions]
@@ -425,20 +429,5 @@ def _ready(node: Any) -> Any:
     return node
 
 
-def _def(name: str, body: list[Any], params: list[str]) -> ast.FunctionDef:
-    args = ast.arguments(
-        posonlyargs=[],
-        args=[ast.arg(p) for p in params],
-        vararg=None,
-        kwonlyargs=[],
-        kw_defaults=[],
-        kwarg=None,
-        defaults=[],
-    )
-    fields: dict[str, Any] = {"decorator_list": [], "returns": None, "type_params": []}
-    return ast.FunctionDef(name=name, args=args, body=body, **fields)
-
-
 def _thunk_name(name: str) -> ast.Lambda:
-    args = _def("", [], []).args
-    return ast.Lambda(args, ast.Name(name, ast.Load()))
+    return ast.Lambda(define("", [], []).args, ast.Name(name, ast.Load()))

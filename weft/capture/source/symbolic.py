@@ -15,13 +15,14 @@ from weft.capture.join import (
     as_value,
     assign,
     assigned_at,
+    blank,
     is_number,
     is_undefined,
     join,
     said,
 )
 from weft.capture.refusal import refused
-from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, blank, is_signal
+from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, is_left, is_signal
 from weft.capture.structure import Form, flatten
 from weft.control.build import build_cond, build_while, state_params, truth
 from weft.control.nodes import BOOL
@@ -98,6 +99,7 @@ def branch(
         region.restore()
         put(*before)
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
+    left = [is_left(s[0]) for s in sides]
     if any(is_signal(s[0]) for s in sides):
         sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
 
@@ -111,7 +113,7 @@ def branch(
         return [flags[way] if way in flags else next(made) for way in ways]
 
     paths, found = (then, otherwise), [held for _, _, held in ends]
-    result, after, held = join("a branch", sides[0], sides[1], names, choose, paths, found)
+    result, after, held = join("a branch", sides[0], sides[1], names, choose, paths, found, left)
     for region in regions:
         region.close()
     put(*after, *before[len(names) :])
