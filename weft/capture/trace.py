@@ -277,7 +277,12 @@ class Trace:
         """
         out: list[tuple[Cell, Node | None, bool]] = []
         for cell in self.cells.values():
-            if cell.stand is not None and cell.stand.data is not cell.node:
+            stand = (
+                cell.stand
+            )  # unclear: the gradient may be another tensor by now, which is written
+            if stand is not None and not (
+                stand.data is cell.node or id(stand.data) in self.aliases.unclear
+            ):
                 out.append((cell, as_node(cell.stand), True))
             if cell.written:
                 value = cell.value()
