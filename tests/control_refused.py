@@ -131,23 +131,6 @@ def key_on_one(x, y):
     return found
 
 
-@refused(
-    "numbers that depend on tensors as keys", "what is read would depend on values", "`wf.switch`"
-)
-def tensor_keys(x, y):
-    table = {0: x * 2, 1: y, 2: x - y}
-    return table[int((x > 0).sum())]
-
-
-@refused(
-    "numbers that depend on tensors as indices of lists",
-    "what is read would depend on values",
-    "stack the list, or `wf.switch`",
-)
-def list_index(x, y):
-    return [x * 2, y, x - y][int((x > 0).sum())]
-
-
 @refused("conditions of comprehensions", "lengths would depend on values", "`wf.where`, a mask")
 def filtered(x, y):
     return wf.stack([v * 2 for v in x if v > 0])

@@ -22,7 +22,7 @@ OTHERS = ("AutoGraph", "Dynamo", "Paddle", "MindSpore")
 #: constructs without `if`, `while`, ternary or `and` on a tensor: all others break Dynamo's graph
 WHOLE = {
     "for over a range of a tensor", "for down a range of tensors", "cond", "switch", "while_loop",
-    "fori_loop", "scan", "assert before what fails", "numbers that depend on tensors as keys",
+    "fori_loop", "scan", "assert before what fails",
     "numbers that depend on tensors as indices of lists", "match on tensors",
     "NumPy called on tensors", "whole powers of an exponent that depends on tensors",
     "conditions of comprehensions", "division, power, round and math of numbers",

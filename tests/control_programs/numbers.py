@@ -3,7 +3,7 @@
 import math
 
 import weft as wf
-from control_programs.case import X, Y, case
+from control_programs.case import BOTH, X, Y, case
 
 
 @case("numbers that branches choose", (X, Y), (-X, Y))
@@ -75,3 +75,33 @@ def arithmetic(x, y):
     if math.isfinite(c) and n > 0:
         c = c / a + 7 // n
     return x * c, b
+
+
+@case("numbers that depend on tensors as keys", (X, Y), (-X, Y), (X.abs(), Y))
+def tensor_keys(x, y):
+    table = {0: x * 2, 1: y, 2: x - y, 3: y * y}
+    k = int((x > 0).sum())
+    if k in table:
+        table[k] = table[k] * 1.5
+    return table.get(k, y) + table[k]
+
+
+@case("numbers that depend on tensors as indices of lists", *BOTH, (X.abs(), Y))
+def list_index(x, y):
+    rows = [x * 2, y * 1, x - y, x * 0.5]
+    i = int((x > 0).sum())
+    rows[i - 1] += y
+    return rows[i] + rows[-i] * (1, 2.5, 3, -1)[i]
+
+
+@case("functions and objects picked from a list", (X, Y), (-X, Y))
+def picked(x, y):
+    def scaled(v):
+        return v * 2 if v.sum() > 0 else v
+
+    layers = [wf.tanh, scaled, lambda v: v - y]
+    i = 0
+    while x.sum() < 10:
+        x = layers[i % 3](x) + 1.5
+        i += 1
+    return x

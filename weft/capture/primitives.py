@@ -161,7 +161,8 @@ def fori_loop(
             Range(as_index(lower), as_index(upper)) if traced else Range(steps.start, steps.stop)
         )
         try:
-            counted(bounds, step, lambda: (state,), put, ("state",), None, checkpoint)
+            get = lambda: (state,)
+            counted(bounds, step, get, put, ("state",), None, checkpoint, known=not traced)
             return state
         except CaptureError:
             if traced:
@@ -252,5 +253,6 @@ def _scanned(
         nonlocal state, columns
         state, columns = new, more
 
-    counted(Range(1, count), again, get, put, ("state", "y"), None, checkpoint)
+    known = type(count) is not Size
+    counted(Range(1, count), again, get, put, ("state", "y"), None, checkpoint, known)
     return state, shape.build(columns)

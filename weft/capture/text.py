@@ -102,7 +102,7 @@ def is_deferred(x: Any) -> bool:
     if type(x) in PLAIN:
         return False
     if isinstance(x, BaseException):
-        return any(map(is_deferred, x.args))
+        return _UNMADE in x.__dict__ or any(map(is_deferred, x.args))
     if type(x) in (set, frozenset):
         return any(map(is_deferred, x))
     leaves, form = flatten(x)
@@ -195,8 +195,21 @@ def call(name: str, *args: Any) -> Text:
     return written(name, args)
 
 
+_UNMADE = "weft__arguments"
+
+
+def unmade(kind: Any, args: Any, named: Any) -> BaseException:
+    """An exception of a class whose own code needs its arguments, which are not known yet."""
+    error: BaseException = BaseException.__new__(kind)
+    error.__dict__[_UNMADE] = (tuple(args), dict(named))
+    return error
+
+
 def an_error(error: BaseException) -> Text:
     """An exception, to be made when the program comes by."""
+    if _UNMADE in error.__dict__:
+        args, named = error.__dict__[_UNMADE]
+        return written(type(error), args, named, "apply")
     kind = type(error)
     name = f"{kind.__module__}:{kind.__qualname__}".removeprefix("builtins:")
     what = call("class", name) if is_named(name, kind) else kind

@@ -29,7 +29,7 @@ from weft.capture.source.reads import (
     set_attr,
     used,
 )
-from weft.capture.text import is_deferred, method, written
+from weft.capture.text import is_deferred, method, unmade, written
 from weft.ops.define import capturing, host_number
 from weft.types.size import is_symbolic
 
@@ -41,6 +41,8 @@ _UNSTEADY = {"random", "time", "datetime", "secrets", "uuid", "os", "posix", "io
 def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`"""
     kind = type(f)
+    if kind is later.pick:
+        return f.each(lambda x: call(x, *args, **kwargs))
     if is_math(f, args):
         return math_call(f, args)
     if is_numeric(f) and not kwargs and any(map(is_symbolic, args)):
@@ -193,6 +195,9 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 made(x)
         call(start, new, *args, **kwargs)
         return new
+    own = error and type(start) is types.FunctionType
+    if own and root() is not None and (is_deferred(args) or is_deferred(kwargs)):
+        return unmade(kind, args, kwargs)
     return made(_library(kind, args, kwargs))
 
 
@@ -271,6 +276,8 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         owner = getattr(f, "__self__", None)
         if type(owner) is str and (is_deferred(args) or is_deferred(kwargs)):
             return method(f.__name__, owner, args, kwargs)
+        if f.__name__ == "get" and args and later.is_dynamic(owner, args[0]):
+            return later.get_or(owner, *args)
         if changes(owner, f.__name__):
             changing(owner, f"{type(owner).__name__}.{f.__name__}()")
         used(owner)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.reads import guards, refuse, seen
+from weft.capture.source.reads import guards, later, refuse, seen
 from weft.capture.source.signals import BREAK, CONTINUE, NOTHING, Fault, Return, Signal
 from weft.capture.source.symbolic import Loop, branch, loop
 from weft.capture.structure import flatten
@@ -21,7 +21,7 @@ from weft.control.nodes import BOOL
 from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.creation import full
-from weft.ops.define import Value, capturing, installed, real
+from weft.ops.define import Value, capturing, constant, data_of, installed, real
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
@@ -95,7 +95,8 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
         return counted(items, body, get, put, names, None)
     if is_long(items):
         try:
-            return counted(Range(items.start, items.stop, items.step), body, get, put, names, None)
+            known = Range(items.start, items.stop, items.step)
+            return counted(known, body, get, put, names, None, known=True)
         except CaptureError:  # step by step, then
             pass
     steps = iter(iterate(items))
@@ -186,6 +187,38 @@ def is_long(items: Any) -> bool:
     return type(items) is range and len(items) > _LONG and now is not None and not now.by_hand
 
 
+class counting:
+    """A step of a loop over known numbers, of which one is this node."""
+
+    nodes: ClassVar[list[Node]] = []
+
+    def __init__(self, node: Node | None) -> None:
+        self.node = node
+
+    def __enter__(self) -> None:
+        if self.node is not None:
+            counting.nodes.append(self.node)
+
+    def __exit__(self, *_: object) -> None:
+        if self.node is not None:
+            counting.nodes.remove(self.node)
+
+
+def is_counted(x: Value) -> bool:
+    """Whether a number would be known if such loops were gone through step by step."""
+    todo, seen_, found = [data_of(x)], set(), False
+    while todo:
+        n = todo.pop()
+        if n in counting.nodes:
+            found = True
+        elif n not in seen_ and n.op is not constant:
+            if not n.inputs or n.regions:
+                return False
+            seen_.add(n)
+            todo += n.inputs
+    return found
+
+
 def counted(
     items: Range,
     body: Any,
@@ -194,8 +227,9 @@ def counted(
     names: Names,
     signal: Any,
     checkpoint: int | bool | None = None,
+    known: bool = False,
 ) -> Any:
-    """A loop of the program over a range."""
+    """A loop of the program over a range; `known`, one that could be gone through as well."""
     now = full(items.start, shape=(), dtype=int64)
 
     def more() -> Any:
@@ -205,7 +239,8 @@ def counted(
         nonlocal now
         i = Chosen.of(now)
         now = now + items.step
-        return body(i)
+        with counting(i.data if known else None):
+            return body(i)
 
     def get_all() -> tuple[Any, ...]:
         return (*get(), now)
@@ -335,8 +370,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "!=": lambda a, b: a != b,
     "is": lambda a, b: _identical(a, b),
     "is not": lambda a, b: not _identical(a, b),
-    "in": lambda a, b: a in seen(b),
-    "not in": lambda a, b: a not in seen(b),
+    "in": lambda a, b: later.contains(a, b),
+    "not in": lambda a, b: not_(later.contains(a, b)),
 }
 
 

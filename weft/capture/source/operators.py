@@ -53,6 +53,7 @@ from weft.capture.source.patterns import (
     rest as rest,
     sequence as sequence,
 )
+from weft.capture.source.picks import Pick as Pick
 from weft.capture.source.reads import (
     attr as attr,
     augment_attr as augment_attr,

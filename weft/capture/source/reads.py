@@ -80,6 +80,8 @@ def guards() -> Any:
 
 def attr(owner: Any, name: str) -> Any:
     """`owner.name`"""
+    if type(owner) is later.pick:
+        return owner.part(lambda x: attr(x, name))
     g = guards()
     if g is None or isinstance(owner, Value):
         return getattr(owner, name)
@@ -124,6 +126,8 @@ def _on_class(kind: type, name: str) -> Any:
 def item(owner: Any, key: Any) -> Any:
     """`owner[key]`"""
     g = guards()
+    if g is not None and later.is_dynamic(owner, key):
+        return later.get(owner, key)
     if g is None or type(owner) not in (list, dict):
         kind = type(owner)
         if kind.__module__.startswith("weft.nn") and hasattr(kind, "__getitem__"):
@@ -190,6 +194,9 @@ def set_attr(owner: Any, name: str, value: Any) -> None:
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """`owner[key] = value`"""
+    if capturing.now is not None and later.is_dynamic(owner, key):
+        later.put(owner, key, value)
+        return
     if capturing.now is not None and not isinstance(owner, Value):
         changing(owner, f"an assignment to an element of a {type(owner).__name__}")
     owner[key] = value
@@ -218,6 +225,9 @@ def augment_attr(owner: Any, name: str, how: str, value: Any) -> None:
 
 def augment_item(owner: Any, key: Any, how: str, value: Any) -> None:
     """`owner[key] += value` and the like"""
+    if capturing.now is not None and later.is_dynamic(owner, key):
+        later.augment(owner, key, _AUGMENTED[how], value)
+        return
     set_item(owner, key, _AUGMENTED[how](item(owner, key), value))
 
 
@@ -251,6 +261,13 @@ class _Later:
     """What a later module gives."""
 
     call: Callable[..., Any]
+    pick: Any
+    is_dynamic: Callable[[Any, Any], bool]
+    get: Callable[[Any, Any], Any]
+    get_or: Callable[..., Any]
+    put: Callable[[Any, Any, Any], None]
+    augment: Callable[..., None]
+    contains: Callable[[Any, Any], Any]
 
 
 later = _Later()
