@@ -324,6 +324,44 @@ def test_dicts_of_modules():
         heads["update"] = nn.ReLU()
 
 
+class Weighted(nn.Module):
+    def __init__(self):
+        self.steps = nn.ParameterList([wf.ones(2), nn.Parameter(wf.ones(2))])
+        self.ends = nn.ParameterDict({"a": wf.ones(2)})
+
+    def forward(self, x):
+        for p in self.steps:
+            x = x * 2 + p
+        return x * self.steps[-1] + self.ends["a"] * len(self.steps)
+
+
+def test_lists_and_dicts_of_parameters():
+    net = Weighted()
+    assert list(net.state_dict()) == ["steps.0", "steps.1", "ends.a"]
+    theirs = torch.nn.ParameterList([torch.ones(2), torch.ones(2)])
+    net.steps.load_state_dict(theirs.state_dict())
+    assert "a" in net.ends and list(net.ends.keys()) == ["a"] == list(net.ends)
+    assert len(net.steps[1:]) == 1 and repr(net.ends) == "ParameterDict(\n  (a): f32[2]\n)"
+    assert len(copy.deepcopy(net.steps)) == len(pickle.loads(pickle.dumps(net.steps))) == 2
+    run, x = wf.compile(net, fallback=False), wf.ones(2)
+
+    def change(n):
+        assert run(x).tolist() == net(x).tolist() and run.captures == n
+
+    change(1)
+    net.steps.append(wf.zeros(2))
+    change(2)
+    net.steps[0] = wf.full((2,), 5.0)
+    change(3)
+    net.ends["a"] = wf.zeros(2)
+    change(4)
+    del net.ends["a"]
+    with pytest.raises(KeyError):
+        run(x)
+    with pytest.raises(IndexRangeError):
+        net.steps[3]
+
+
 def test_sequential_by_name():
     net = nn.Sequential({"in": nn.Linear(2, 3), "out": nn.Linear(3, 1)})
     assert next(iter(net.state_dict())) == "in.weight" and net[0].out_features == 3

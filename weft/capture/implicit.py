@@ -58,7 +58,8 @@ def is_implicit(kind: type) -> bool:
 def attributes(kind: type) -> tuple[str, ...] | None:
     """What these methods may read of such an object; None for all of it."""
     ours = all(f.__code__.co_filename.startswith(_PACKAGE) for f in _methods(kind))
-    return ("_modules",) if ours else None  # what lists and dicts of modules are about
+    # what lists and dicts of modules and of parameters are about
+    return ("_modules", "_parameters") if ours else None
 
 
 def _methods(kind: type) -> list[types.FunctionType]:

@@ -72,6 +72,7 @@ from weft.nn.normalization import (
     RMSNorm as RMSNorm,
 )
 from weft.nn.parameter import Parameter as Parameter
+from weft.nn.parameters import ParameterDict as ParameterDict, ParameterList as ParameterList
 from weft.nn.pooling import (
     AdaptiveAvgPool1d as AdaptiveAvgPool1d,
     AdaptiveAvgPool2d as AdaptiveAvgPool2d,
@@ -96,6 +97,7 @@ from weft.nn.resizing import (
     Upsample as Upsample,
 )
 from weft.nn.transformer import (
+    Transformer as Transformer,
     TransformerDecoder as TransformerDecoder,
     TransformerDecoderLayer as TransformerDecoderLayer,
     TransformerEncoder as TransformerEncoder,

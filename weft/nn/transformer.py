@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
 from weft.errors import DTypeError
-from weft.nn import functional as F
+from weft.nn import functional as F, init
 from weft.nn.activation import Dropout
 from weft.nn.attention import MultiheadAttention
 from weft.nn.containers import ModuleList
@@ -15,6 +16,7 @@ from weft.nn.linear import Linear, size
 from weft.nn.module import Module
 from weft.nn.normalization import LayerNorm
 from weft.tensor.arguments import flag
+from weft.tensor.creation import full, triu
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
@@ -205,7 +207,108 @@ class TransformerDecoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
-    def forward(self, tgt: Any, memory: Any, **masks: Any) -> Any:
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
-            tgt = layer(tgt, memory, **masks)
+            tgt = layer(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder that reads `src`, and a decoder that writes `tgt` and looks at what was read
+    (Vaswani et al., https://arxiv.org/abs/1706.03762).
+
+    >>> import weft as wf
+    >>> net = wf.nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
+    >>> net(wf.randn(3, 6, 8), wf.randn(3, 4, 8), tgt_is_causal=True).shape
+    (3, 4, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        *,
+        dtype: Any = None,
+    ) -> None:
+        said: dict[str, Any] = {"bias": bias, "dtype": dtype}
+        each = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        if custom_encoder is None:
+            layer: Module = TransformerEncoderLayer(d_model, nhead, *each, **said)
+            norm = LayerNorm(d_model, layer_norm_eps, **said)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+        if custom_decoder is None:
+            layer = TransformerDecoderLayer(d_model, nhead, *each, **said)
+            norm = LayerNorm(d_model, layer_norm_eps, **said)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Other first values: xavier_uniform_ for all that has two axes."""
+        for p in self.parameters():
+            if p.ndim > 1:
+                init.xavier_uniform_(p)
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool = False,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        encoder: Any = self.encoder
+        decoder: Any = self.decoder
+        memory = encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
+        """(sz, sz): 0 where a position may look, -inf above the diagonal.
+
+        >>> import weft as wf
+        >>> wf.nn.Transformer.generate_square_subsequent_mask(2)
+        tensor([[  0., -inf],
+                [  0.,   0.]])
+        """
+        return triu(full((sz, sz), -math.inf, dtype=dtype), k=1)
