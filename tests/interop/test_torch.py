@@ -11,7 +11,7 @@ import torch
 
 import weft as wf
 from weft import nn
-from weft.interop.torch import compare, copy_weights, from_torch, to_torch
+from weft.interop.torch import compare, copy_optimizer, copy_weights, from_torch, to_torch
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,6 +74,50 @@ def test_weights_that_do_not_fit():
         copy_weights(nn.Linear(3, 2), small)
     with pytest.raises(wf.errors.DTypeError, match="one of Weft's"):
         copy_weights(small, small)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("SGD", {"momentum": 0.9}), ("SGD", {}), ("AdamW", {"amsgrad": True}), ("RMSprop", {})],
+)
+def test_optimizers_go_both_ways(name, options):
+    """Either one takes over from the other, in the middle of a course."""
+
+    def make(library, module):
+        net = module.Linear(3, 2)
+        return net, getattr(library.optim, name)(net.parameters(), lr=0.05, **options)
+
+    def step(net, opt, x):
+        opt.zero_grad()
+        (net(x) ** 2).sum().backward()
+        opt.step()
+
+    (a, a_opt), (b, b_opt) = make(torch, torch.nn), make(wf, nn)
+    copy_weights(a, b)
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    for n in range(6):
+        step(a, a_opt, torch.tensor(x))
+        step(b, b_opt, wf.tensor(x))
+        if n % 2:  # the one that goes on is new
+            (c, c_opt), (d, d_opt) = make(torch, torch.nn), make(wf, nn)
+            copy_weights(b, c)
+            copy_optimizer(b_opt, c_opt)
+            copy_weights(a, d)
+            copy_optimizer(a_opt, d_opt)
+            a, a_opt, b, b_opt = c, c_opt, d, d_opt
+    np.testing.assert_allclose(b.weight.numpy(), a.weight.detach().numpy(), 1e-4, 1e-6)
+    copy_optimizer(make(wf, nn)[1], a_opt)  # before the first step
+
+
+def test_optimizers_that_do_not_fit():
+    (theirs_, ours_) = (torch.nn.Linear(2, 2), nn.Linear(2, 2))
+    sgd = torch.optim.SGD(theirs_.parameters(), lr=0.1)
+    with pytest.raises(wf.errors.DTypeError, match="of that name, got SGD and Adam"):
+        copy_optimizer(sgd, wf.optim.Adam(ours_.parameters()))
+    with pytest.raises(wf.errors.DTypeError):
+        copy_optimizer(sgd, sgd)
+    with pytest.raises(wf.errors.StateError, match=r"groups of \[2\] .* got groups of \[1\]"):
+        copy_optimizer(wf.optim.SGD([ours_.weight], lr=0.1), sgd)
 
 
 def test_points_at_another_function():

@@ -16,6 +16,7 @@ from torch.utils import dlpack
 from weft.autodiff.mode import no_grad
 from weft.errors import DTypeError, StateError
 from weft.nn.module import Module
+from weft.optim.optimizer import Optimizer
 from weft.tensor.data import from_dlpack, tensor
 from weft.tensor.tensor import Tensor
 
@@ -72,6 +73,43 @@ def copy_weights(source: Any, target: Any, strict: bool = True) -> None:
             expected="a module of PyTorch's and one of Weft's",
             got=f"{type(source).__name__} and {type(target).__name__}",
         )
+
+
+def copy_optimizer(source: Any, target: Any) -> None:
+    """Give `target` the state and the numbers of `source`: one of them is an optimizer of
+    PyTorch's, the other Weft's of the same name, with as many parameters in the same order.
+
+    >>> import torch, weft as wf
+    >>> theirs = torch.optim.Adam(torch.nn.Linear(3, 2).parameters(), lr=0.5)
+    >>> ours = wf.optim.Adam(wf.nn.Linear(3, 2).parameters())
+    >>> copy_optimizer(theirs, ours)
+    >>> ours.param_groups[0]["lr"]
+    0.5
+    """
+    kinds = f"{type(source).__name__} and {type(target).__name__}"
+    pair = isinstance(source, torch.optim.Optimizer), isinstance(target, torch.optim.Optimizer)
+    ours = target if pair[0] else source
+    alike = type(source).__name__ == type(target).__name__
+    if pair[0] == pair[1] or not isinstance(ours, Optimizer) or not alike:
+        expected = "an optimizer of PyTorch's and Weft's of that name"
+        raise DTypeError("copy_optimizer", expected=expected, got=kinds)
+    if pair[0]:
+        target.load_state_dict(source.state_dict())
+        return
+    state, mine = target.state_dict(), source.state_dict()
+    sizes = [[len(g["params"]) for g in s["param_groups"]] for s in (state, mine)]
+    if sizes[0] != sizes[1]:
+        expected, got = f"groups of {sizes[0]} parameters", f"groups of {sizes[1]}"
+        raise StateError("copy_optimizer", expected=expected, got=got)
+    for group, numbers in zip(state["param_groups"], mine["param_groups"], strict=True):
+        group.update({k: v for k, v in numbers.items() if k in group and k != "params"})
+    # PyTorch's parameters have no state before their first step
+    moved = {n: entry for n, entry in mine["state"].items() if int(entry["step"])}
+    state["state"] = {
+        n: {k: torch.tensor(float(v)) if k == "step" else to_torch(v).clone() for k, v in e.items()}
+        for n, e in moved.items()
+    }
+    target.load_state_dict(state)
 
 
 class Row(NamedTuple):
