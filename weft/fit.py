@@ -24,7 +24,7 @@ from weft.data.collate import each
 from weft.debug.events import EventWriter
 from weft.debug.progress import Progress
 from weft.deploy.state import load, save
-from weft.errors import DTypeError, ShapeError, StateError
+from weft.errors import ArtifactError, DTypeError, ShapeError, StateError
 from weft.nn.module import Module
 from weft.nn.state import as_tensor
 from weft.optim.clipping import clip_grad_norm_
@@ -276,6 +276,10 @@ class _Loop:
         if not isinstance(state, dict) or state.get("fit") != VERSION:
             hint = "resume=False begins anew and writes over it"
             raise StateError(name, expected="a checkpoint of fit", got="another file", hint=hint)
+        bad = [key for key, fits in _HELD.items() if not fits(state.get(key))]
+        if bad:
+            expected, got = "a whole checkpoint of fit", f"nothing of use as {', '.join(bad)}"
+            raise ArtifactError(name, expected=expected, got=got, hint="the file is damaged")
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.scheduler is not None and state["scheduler"] is not None:
@@ -285,6 +289,35 @@ class _Loop:
         self.sums = _Means(*state["sums"])
         self.history, self.finished = state["history"], state["finished"]
         set_rng_state(tuple(state["random"]))
+
+
+def _is_count(x: Any) -> bool:
+    return type(x) is int and x >= 0
+
+
+def _is_place(x: Any) -> bool:
+    """Whether it is a place of the random generator's."""
+    return isinstance(x, list) and len(x) == 2 and all(_is_count(n) and n < 2**64 for n in x)
+
+
+def _is_numbers(x: Any) -> bool:
+    return isinstance(x, dict) and all(type(v) in (int, float) for v in x.values())
+
+
+#: what a checkpoint holds, and what that has to be
+_HELD: dict[str, Callable[[Any], bool]] = {
+    "model": lambda x: isinstance(x, dict),
+    "optimizer": lambda x: isinstance(x, dict),
+    "scheduler": lambda x: x is None or isinstance(x, dict),
+    "random": _is_place,
+    "begin": _is_place,
+    "epoch": _is_count,
+    "position": _is_count,
+    "steps": _is_count,
+    "sums": lambda x: isinstance(x, list) and len(x) == 2 and _is_numbers(x[0]) and _is_count(x[1]),
+    "history": lambda x: isinstance(x, list) and all(_is_numbers(n) and "loss" in n for n in x),
+    "finished": lambda x: isinstance(x, bool),
+}
 
 
 class _Means:

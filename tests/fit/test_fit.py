@@ -171,6 +171,30 @@ def test_a_file_that_is_no_checkpoint(tmp_path):
         run(checkpoint=path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model", None), ("optimizer", []), ("scheduler", 3), ("random", [1]), ("begin", [1, -2]),
+        ("epoch", "x"), ("position", -1), ("steps", True), ("sums", [{}]),
+        ("sums", [{"a": "b"}, 1]), ("history", [{"val_loss": 1.0}]), ("history", 5),
+        ("finished", 0),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_that_is_damaged(key, value, tmp_path):
+    path = tmp_path / "run"
+    run(epochs=1, checkpoint=path)
+    state = wf.load(path)
+    wf.save({**state, key: value}, path)
+    model, opt, schedule, loader = make()
+    before = bits(model)
+    with pytest.raises(wf.errors.ArtifactError, match=f"nothing of use as {key}; the file"):
+        wf.fit(model, F.cross_entropy, opt, loader, epochs=2, scheduler=schedule, checkpoint=path)
+    assert bits(model) == before
+    wf.save({"fit": 1}, path)
+    with pytest.raises(wf.errors.ArtifactError, match="whole checkpoint"):
+        run(checkpoint=path)
+
+
 def test_stops_early():
     model, opt, _, loader = make()
     opt.param_groups[0]["lr"] = 0.0
