@@ -6,6 +6,7 @@ import pytest
 import weft as wf
 from weft.ops.define import OPS
 from weft.tensor import elementwise
+from weft.types.dtype import DTYPES
 
 ONE = [
     "abs",
@@ -141,3 +142,12 @@ def test_clip_with_open_sides():
     assert wf.clip(i, min=-1).tolist() == [-1, 0, 5] and wf.clip(i, max=1).dtype is wf.int64
     bounds = wf.tensor([0.0, 1.0, 1.0, 0.0])
     np.testing.assert_array_equal(wf.clip(x, 0, bounds).numpy(), np.clip(a, 0, bounds.numpy()))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.is_float], ids=str)
+def test_the_next_float_is_one_of_the_dtype(dtype):
+    a, b = [1, -2, 0, 0, float("inf"), 3, np.nan, 0.5], [2, 5, -1, 1, 0, 3, 1, -1]
+    x, y = (wf.tensor(v, dtype=dtype) for v in (a, b))
+    got = wf.nextafter(x, y).numpy()
+    assert got.tobytes() == np.nextafter(x.numpy(), y.numpy()).tobytes()
+    assert got[0] > 1 and got[2] < 0

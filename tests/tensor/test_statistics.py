@@ -89,3 +89,17 @@ def test_empty_tensors():
     assert math.isnan(x.mean().item())
     with pytest.raises(wf.errors.ShapeError, match="max"):
         x.max()
+
+
+@pytest.mark.filterwarnings("ignore:.*freedom|invalid|divide:RuntimeWarning")
+@pytest.mark.parametrize("correction", [0, 0.5, 1, 3])
+def test_a_correction_beyond_the_count_leaves_nothing_to_divide_by(correction):
+    varied = wf.compile(lambda x: x.var(correction=correction), dynamic=True, fallback=False)
+    for n in (7, 2, 1, 0):
+        a = np.arange(n, dtype=np.float32)
+        with np.errstate(all="ignore"):
+            var, std = np.var(a, ddof=correction), np.std(a, ddof=correction)
+        x = wf.asarray(a)
+        np.testing.assert_allclose(wf.var(x, correction=correction).numpy(), var, rtol=1e-6)
+        np.testing.assert_allclose(wf.std(x, correction=correction).numpy(), std, rtol=1e-6)
+        assert varied(x).numpy().tobytes() == x.var(correction=correction).numpy().tobytes()

@@ -136,7 +136,7 @@ signbit = real("signbit", m.signbit, gives=bool_)
 copysign = real(
     "copysign", s.copysign, lambda g, y, a, b: g * sign(a) * sign(y), lambda g, y, a, b: 0.0 * g
 )
-nextafter = real("nextafter", m.nextafter)
+nextafter = real("nextafter", m.nextafter, halves=True)
 
 # exponentials and logarithms
 

@@ -56,6 +56,7 @@ def elementwise(
     domain: str = "number",
     gives: DType | None = None,
     bools: bool = False,
+    halves: bool = False,
     onnx: Any = None,
     reference: Callable[..., Any] | None = None,
     spans: tuple[tuple[float, float], ...] = (),
@@ -64,7 +65,7 @@ def elementwise(
     """An op that computes each element from the elements beside it.
 
     `rule` says so in scalar verbs, in the common dtype of the operands (float32 for the half
-    types). Broadcasting, promotion, casting and their gradients are derived; `formulas` are the
+    types, unless it asks for `halves` as they are). Broadcasting, promotion, casting and their gradients are derived; `formulas` are the
     cotangents of the operands in turn, each a function of (g, y, *xs). `gives` is the result's
     dtype where it is not the common one; `bools`: bool operands are taken as numbers 0 and 1 and
     the result is made bool again. `reference` is NumPy's function of that name unless said; `spans`
@@ -84,7 +85,7 @@ def elementwise(
     def scalar(*xs: Scalar) -> Scalar:
         types = tuple(TensorType((), x.dtype) for x in xs)
         common = common_dtype(name, types, domain)
-        compute = uint8 if bools and common is bool_ else common.compute
+        compute = uint8 if bools and common is bool_ else common if halves else common.compute
         y = rule(*(x.cast(common).cast(compute) for x in xs))
         return y.cast(gives or common)
 

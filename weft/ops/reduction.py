@@ -179,6 +179,13 @@ def _count(x: Value, axes: Axes) -> float:
     return as_float(math.prod(x.type.shape[a] for a in axes))
 
 
+def _left(x: Value, axes: Axes, correction: float) -> float:
+    """The count without the correction; 0 if that is more."""
+    if correction and math.prod(x.type.shape[a] for a in axes) < correction:
+        return 0.0
+    return _count(x, axes) - correction
+
+
 def floating(x: Value) -> Value:
     return x if x.type.dtype.is_float else astype(x, dtype=float32)
 
@@ -220,11 +227,11 @@ def _var_samples() -> Iterator[Sample]:
            reference=lambda x, *, axes, keepdims, correction: np.var(
                x, axis=axes, keepdims=keepdims, ddof=correction))  # fmt: skip
 def var(x: Value, *, axes: Axes, keepdims: bool, correction: float) -> Value:
-    """The mean squared distance from the mean, over n - correction."""
+    """The mean squared distance from the mean, over n - correction, which is at least 0."""
     check_axes("var", x.type, axes)
     w = widened(x)
     d = w - sum(w, axes=axes, keepdims=True) / _count(x, axes)
-    return narrowed(sum(d * d, axes=axes, keepdims=keepdims) / (_count(x, axes) - correction), x)
+    return narrowed(sum(d * d, axes=axes, keepdims=keepdims) / _left(x, axes, correction), x)
 
 
 @composite("std", samples=_var_samples,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from weft.ops.math.form import bits, power_of_two
 from weft.ops.scalar import INF, NAN, Scalar, const, copysign, floor, fma, isnan, rint, select
-from weft.types.dtype import float32, float64, int64
+from weft.types.dtype import float32, float64, int16, int32, int64
+
+_INTEGERS = {d.bits: d for d in (int16, int32, int64)}
 
 
 def signbit(x: Scalar) -> Scalar:
@@ -26,13 +28,14 @@ def sign(x: Scalar) -> Scalar:
 
 
 def nextafter(x: Scalar, y: Scalar) -> Scalar:
-    """The float next to x on the way to y."""
-    raw = bits(x)
-    away = (y > x).eq(x > 0.0)
-    step = select(away, raw + 1, raw - 1).bitcast(x.dtype)
-    smallest = copysign(const(1, raw.dtype).bitcast(x.dtype), y)
-    moved = select(x.eq(0.0), smallest, step)
-    return select(x.eq(y), y, select((x < y) | (y < x), moved, x + y))
+    """The float of x's dtype, which may be a half one, next to it on the way to y."""
+    integer = _INTEGERS[x.dtype.bits]
+    raw, to = x.bitcast(integer), y.bitcast(integer)
+    a, b = x.cast(x.dtype.compute), y.cast(x.dtype.compute)
+    step = select((b > a).eq(a > 0.0), raw + 1, raw - 1)
+    smallest = (to & -(2 ** (integer.bits - 1))) | 1
+    moved = select(a.eq(0.0), smallest, step).bitcast(x.dtype)
+    return select(a.eq(b), y, select((a < b) | (b < a), moved, (a + b).cast(x.dtype)))
 
 
 def _fmod32(a: Scalar, b: Scalar) -> Scalar:
