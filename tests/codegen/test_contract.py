@@ -299,6 +299,20 @@ def test_classes_of_every_stride(taps):
         same(computed(y, w, to_x, threads=2), oracle(y, w, to_x))
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (1, 4), (5, 1)])
+def test_classes_of_one_position_beside_larger_ones(shape):
+    """The operands play the same roles in all."""
+    rng = np.random.default_rng(5)
+    channels, filters = shape
+    for size, taps, stride in [(4, 3, 3), (5, 3, 3), (7, 3, 4), (6, 2, 4), (9, 2, 7)]:
+        x = values(rng, (2, channels, size, size), "f4")
+        w = values(rng, (filters, channels, taps, taps), "f4")
+        forward, to_x, to_w = conv(x, w, stride)
+        y = computed(x, w, forward)
+        for c, a, b in ((to_x, y, w), (to_w, y, x)):
+            same(computed(a, b, c), oracle(a, b, c))
+
+
 class Asked(Run):
     """Sees to it that polls come with the frame of the launch, whose detail is 0."""
 

@@ -65,11 +65,11 @@ def elementwise(
     """An op that computes each element from the elements beside it.
 
     `rule` says so in scalar verbs, in the common dtype of the operands (float32 for the half
-    types, unless it asks for `halves` as they are). Broadcasting, promotion, casting and their gradients are derived; `formulas` are the
-    cotangents of the operands in turn, each a function of (g, y, *xs). `gives` is the result's
-    dtype where it is not the common one; `bools`: bool operands are taken as numbers 0 and 1 and
-    the result is made bool again. `reference` is NumPy's function of that name unless said; `spans`
-    are ranges of the operands worth testing.
+    types, unless it takes `halves` as they are). Broadcasting, promotion, casting and their
+    gradients are derived; `formulas` are the cotangents of the operands in turn, each a function of
+    (g, y, *xs). `gives` is the result's dtype where it is not the common one; `bools`: bool
+    operands are taken as numbers 0 and 1 and the result is made bool again. `reference` is NumPy's
+    function of that name unless said; `spans` are ranges of the operands worth testing.
     """
     if bools:
         domain = "any"

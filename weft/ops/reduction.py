@@ -181,7 +181,8 @@ def _count(x: Value, axes: Axes) -> float:
 
 def _left(x: Value, axes: Axes, correction: float) -> float:
     """The count without the correction; 0 if that is more."""
-    if correction and math.prod(x.type.shape[a] for a in axes) < correction:
+    count: Any = math.prod(x.type.shape[a] for a in axes)
+    if correction and count < correction:
         return 0.0
     return _count(x, axes) - correction
 

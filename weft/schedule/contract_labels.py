@@ -145,12 +145,13 @@ def resolve(a: Layout, b: Layout, c: Contraction) -> tuple[Problem, Layout]:
 
 
 def resolve_parts(parts: Sequence[Part], turned: bool = False) -> list[Problem]:
-    """The contraction of each part. What is copied with its padding in one, is in all. If `turned`,
-    the operands play each other's parts.
+    """The contraction of each part. What is copied with its padding in one, is in all, and the
+    operands play the same roles in all, those of the first; each other's if `turned`.
     """
     seen = [_inside_both(part) for part in parts]
     windowed = [not all(inside) for inside in zip(*seen, strict=True)]
-    return [_problem(part, windowed, turned) for part in parts]
+    swapped = _swapped(*_free(parts[0])) != turned
+    return [_problem(part, windowed, swapped) for part in parts]
 
 
 def label_sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
@@ -204,9 +205,21 @@ def _sizes(a: Layout, b: Layout, c: Contraction) -> dict[str, int]:
     return sizes
 
 
-def _problem(part: Part, windowed: Sequence[bool], turned: bool) -> Problem:
+def _free(part: Part) -> tuple[list[str], list[str], list[str], dict[str, int]]:
+    """The labels of the result that only A has, only B has, and all, those of one value left out;
+    all sizes.
+    """
     c, sizes = part.c, _sizes(part.a.layout, part.b.layout, part.c)
-    in_a, in_b = set(labels(c.a)), set(labels(c.b))
+    in_a, in_b, strides = set(labels(c.a)), set(labels(c.b)), _strides(c.out, part.out.layout)
+    by_place = sorted((n for n in c.out if sizes[n] != 1), key=lambda n: -strides[n])
+    m = [n for n in by_place if n not in in_b]
+    n = [n for n in by_place if n not in in_a]
+    return m, n, by_place, sizes
+
+
+def _problem(part: Part, windowed: Sequence[bool], swapped: bool) -> Problem:
+    c = part.c
+    m, n, by_place, sizes = _free(part)
     order = summed(c)
     empty = any(sizes[n] == 0 for n in order)
     both = ((part.a, c.a, windowed[0]), (part.b, c.b, windowed[1]))
@@ -214,20 +227,15 @@ def _problem(part: Part, windowed: Sequence[bool], turned: bool) -> Problem:
         Operand(OPERANDS + word, view.layout, axes, copied)
         for word, (view, axes, copied) in enumerate(both)
     ]
-    c_strides = _strides(c.out, part.out.layout)
-    by_place = sorted((n for n in c.out if sizes[n] != 1), key=lambda n: -c_strides[n])
-    m = [n for n in by_place if n not in in_b]
-    n = [n for n in by_place if n not in in_a]
-    swapped = _swapped(m, n, by_place, sizes) != turned
     l, r = operands[::-1] if swapped else operands
     by = {
         "l": {} if l.windowed else _strides(l.said, l.layout),
         "r": {} if r.windowed else _strides(r.said, r.layout),
-        "c": c_strides,
+        "c": _strides(c.out, part.out.layout),
         **{f"e{i}": _strides(c.out, x.layout) for i, x in enumerate(part.extras)},
     }
     fixed = {x for o in operands if o.windowed for x in labels(o.said)}
-    batch = [x for x in by_place if x in in_a and x in in_b]
+    batch = [x for x in by_place if x not in m and x not in n]
     depth = [x for x in order if sizes[x] != 1] if not empty else []
     rows, cols = (n, m) if swapped else (m, n)
     joined = [_join(names, sizes, by, fixed) for names in (batch, rows, cols, depth)]

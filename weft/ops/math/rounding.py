@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ops.math.form import bits, power_of_two
-from weft.ops.scalar import INF, NAN, Scalar, const, copysign, floor, fma, isnan, rint, select
+from weft.ops.scalar import INF, NAN, Scalar, copysign, floor, fma, isnan, rint, select
 from weft.types.dtype import float32, float64, int16, int32, int64
 
 _INTEGERS = {d.bits: d for d in (int16, int32, int64)}
