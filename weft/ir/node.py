@@ -212,3 +212,16 @@ def same_value(a: Any, b: Any) -> bool:
 def elements(b: Buffer) -> bytes:
     """The elements of a buffer in row-major order."""
     return np.ascontiguousarray(to_numpy(b)).tobytes()
+
+
+def exact(attrs: Any) -> Any:
+    """Attributes such that only the same are equal: 1, 1.0 and True differ, as do 0.0 and -0.0."""
+    if isinstance(attrs, tuple):
+        return tuple([exact(a) for a in attrs])
+    if isinstance(attrs, float):
+        return float, attrs.hex()
+    if isinstance(attrs, (bool, int)):
+        return type(attrs), attrs
+    if isinstance(attrs, Buffer):
+        return id(attrs)
+    return attrs

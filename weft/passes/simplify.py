@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.buffer import Buffer
 from weft.ir import Function, Node, rewrite
+from weft.ir.node import exact
 from weft.ir.rewrite import with_inputs
 from weft.ops.elementwise import astype, copy, positive
 from weft.ops.movement import alias, broadcast_to, permute_dims, reshape
@@ -23,7 +23,7 @@ def simplify(f: Function) -> Function:
         made = _same(n, inputs)
         if made is not None:
             return made
-        key = (n.op, inputs, _exact(n.attrs), n.type, tuple(map(id, n.regions)))
+        key = (n.op, inputs, exact(n.attrs), n.type, tuple(map(id, n.regions)))
         return known.setdefault(key, with_inputs(n, inputs))
 
     return rewrite(f, rule)
@@ -43,16 +43,3 @@ def _same(n: Node, inputs: tuple[Node, ...]) -> Node | None:
     if op is permute_dims and n.attr("axes") == tuple(range(len(n.attr("axes")))):
         return inputs[0]
     return None
-
-
-def _exact(attrs: Any) -> Any:
-    """Attributes such that only the same are equal: 1, 1.0 and True differ, as do 0.0 and -0.0."""
-    if isinstance(attrs, tuple):
-        return tuple([_exact(a) for a in attrs])
-    if isinstance(attrs, float):
-        return float, attrs.hex()
-    if isinstance(attrs, (bool, int)):
-        return type(attrs), attrs
-    if isinstance(attrs, Buffer):
-        return id(attrs)
-    return attrs

@@ -102,15 +102,15 @@ def choose(p: Problem, spec: ContractSpec, threads: int, share: bool = True) -> 
         return best
     least = float("inf")
     packs = share and spec.r not in ("place", "turn")
-    all_rows = list(_cuts(p.rows, p.l, 2))
+    all_rows = [(rows, _tiles_of(p, spec, rows)) for rows in _cuts(p.rows, p.l, 2)]
     unit = spec.panel
     if spec.r == "place" and spec.tile.heights[0] <= 4:  # see _depth: long rows
         unit = next((n for n in (1024, 512) if p.cols.size >= n * threads), 256)
     for cols in _cuts(p.cols, p.r, unit):
         estimate = _Estimate(p, spec, threads, cols, _depth(p, spec, cols.block))
-        for rows in all_rows:
+        for rows, tiles in all_rows:
             for shared in (False, True)[: 1 + (packs and rows.blocks > 1)]:
-                cost = estimate.cycles(rows, shared)
+                cost = estimate.cycles(rows, tiles, shared)
                 if cost < least:
                     best, least = Blocks(rows, cols, estimate.depth, shared, cost), cost
     return best
@@ -196,14 +196,12 @@ class _Estimate:
             far += SHARE_APART
         self.share = self.pack + self.batch * self.vectors * self.k * far
 
-    def cycles(self, rows: Cut, shared: bool) -> float:
-        """Until all is done."""
+    def cycles(self, rows: Cut, in_tiles: tuple[int, int], shared: bool) -> float:
+        """Until all is done. `in_tiles` is `_tiles_of` the rows."""
         p, batch, k = self.p, self.batch, self.k
         if shared and not self.fits:
             return float("inf")
-        whole, last = self._tiles(rows.block), self._tiles(rows.size % rows.block)
-        count = rows.size // rows.block
-        tiles, high = (count * a + b for a, b in zip(whole, last, strict=True))
+        tiles, high = in_tiles
         tasks = batch * rows.blocks * self.cols_blocks
         total = float(batch * self.vectors * high * k)
         total += batch * tiles * self.panels * PANEL_COST * k
@@ -224,13 +222,20 @@ class _Estimate:
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
         return time + late + (self.share / self.threads + PHASE_COST if shared else 0.0)
 
-    def _tiles(self, rows: int) -> tuple[int, int]:
-        """How many tiles high so many rows are, and how many rows these would take at full
-        speed.
-        """
-        run = self.spec.run(self.p.rows.sizes[-1])
-        if self.spec.l == "table" and rows > run:
-            whole, last = self._tiles(run), self._tiles(rows % run)
-            return tuple(rows // run * a + b for a, b in zip(whole, last, strict=True))  # type: ignore[return-value]
-        cut, least = list(self.spec.tile.cut(rows)), CHAINS // self.spec.tile.widths[0]
-        return sum(n for n, _ in cut), sum(n * max(height, least) for n, height in cut)
+
+def _tiles_of(p: Problem, spec: ContractSpec, rows: Cut) -> tuple[int, int]:
+    """How many tiles high all blocks of rows are together, and how many rows these would take at
+    full speed.
+    """
+    run, count = spec.run(p.rows.sizes[-1]), rows.size // rows.block
+    whole, last = _tiles(spec, run, rows.block), _tiles(spec, run, rows.size % rows.block)
+    return count * whole[0] + last[0], count * whole[1] + last[1]
+
+
+def _tiles(spec: ContractSpec, run: int, rows: int) -> tuple[int, int]:
+    """The same for so many rows, `run` of which may share a tile."""
+    if spec.l == "table" and rows > run:
+        whole, last = _tiles(spec, run, run), _tiles(spec, run, rows % run)
+        return rows // run * whole[0] + last[0], rows // run * whole[1] + last[1]
+    cut, least = list(spec.tile.cut(rows)), CHAINS // spec.tile.widths[0]
+    return sum(n for n, _ in cut), sum(n * max(height, least) for n, height in cut)

@@ -16,6 +16,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.ir.node import exact
 from weft.ops.contraction import Window
 from weft.ops.define import Op, constant, parameter
 from weft.ops.movement import broadcast_to, reshape
@@ -71,6 +72,18 @@ def as_function(group: Group) -> Function:
         inputs = tuple([env.get(i, i) for i in n.inputs])
         env[n] = Node(n.op, inputs, n.attrs, n.type, n.loc)
     return Function("kernel", params, tuple([env[o] for o in group.outputs]))
+
+
+def look(group: Group, layouts: Sequence[Layout | DType]) -> Any:
+    """What the launch of a group follows from: groups that look alike have the same."""
+    numbers = {n: i for i, n in enumerate(group.inputs)}
+    said = []
+    for n in group.nodes:
+        inputs = tuple([numbers[i] if i in numbers else exact(i.attrs) for i in n.inputs])
+        said.append((n.op, inputs, exact(n.attrs), n.type))
+        numbers[n] = len(numbers)
+    outputs = tuple([numbers[n] for n in group.outputs])
+    return tuple(said), outputs, tuple([n.type for n in group.inputs]), tuple(layouts)
 
 
 @dataclass(eq=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 from weft.buffer import Buffer, Layout
 from weft.ir import Function, Node
+from weft.ir.node import exact
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
 from weft.schedule.arena import place
@@ -19,7 +20,7 @@ from weft.schedule.beside import together
 from weft.schedule.control import plan_control
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.order import arrange
-from weft.schedule.partition import Group, partition, plan_group, smaller
+from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
 from weft.schedule.share import share
 from weft.schedule.single import plan_single, weak_dtype
@@ -49,6 +50,7 @@ class _Planner:
         self.keep: list[Any] = []
         self.stacks: list[Spot] = []
         self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
+        self.known: dict[Any, Any] = {}  # launches of what looks alike: a model's layers do
         self.spots: dict[Node, Spot] = {
             p: Spot(OPERANDS + i, 0, layout)
             for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
@@ -90,7 +92,7 @@ class _Planner:
         """Plan a function here, on values in these places; where its results are."""
         inner = _Planner(f, tuple(s.layout for s in spots), self.machine)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
-        inner.stacks, inner.targets = self.stacks, {}
+        inner.stacks, inner.targets, inner.known = self.stacks, {}, self.known
         inner.spots = dict(zip(f.params, spots, strict=True))
         for group in arrange(partition(f), f.results):
             inner._group(group)
@@ -139,7 +141,11 @@ class _Planner:
     def _group(self, group: Group) -> None:
         if len(group.nodes) > 1:
             inputs = [self._operand(n) for n in group.inputs]
-            planned = plan_group(group, [s.layout for s in inputs], self.machine)
+            layouts = [s.layout for s in inputs]
+            key = look(group, layouts)
+            if key not in self.known:
+                self.known[key] = plan_group(group, layouts, self.machine)
+            planned = self.known[key]
             if planned is not None:
                 launch, order = planned
                 self._step(launch, [inputs[i] for i in order], group.outputs, group.nodes)
@@ -175,7 +181,10 @@ class _Planner:
         out: Any = n.type
         if picks or _several(op, types, attrs):
             out = op.infer(*types, **attrs)
-        launch = plan_single(op, types, layouts, attrs, out, self.machine)
+        key = (op, types, layouts, exact(n.attrs))
+        if key not in self.known:
+            self.known[key] = plan_single(op, types, layouts, attrs, out, self.machine)
+        launch = self.known[key]
         assert launch is not None, op.name
         if isinstance(out, tuple):
             by_place = {p.attr("position"): p for p in picks}
