@@ -72,12 +72,48 @@ def _lower(spec: KernelSpec) -> list[str]:
 
 def codes(specs: Sequence[KernelSpec]) -> list[jit.Code]:
     """The machine code of several kernels, those that are missing compiled side by side."""
-    missing = [s for s in dict.fromkeys(specs) if s not in _live]
-    if len(missing) < 2:
-        return [code(s) for s in specs]
-    with ThreadPoolExecutor(os.cpu_count() or 1, "weft-compile") as pool:
-        made = dict(zip(missing, pool.map(code, missing), strict=True))
-    return [made.get(s) or code(s) for s in specs]
+    with Ahead() as ahead:
+        for spec in dict.fromkeys(specs):
+            ahead.begin(spec)
+        return [ahead.code(s) for s in specs]
+
+
+class Ahead:
+    """Kernels that are made by threads of their own, from when it is known that they are needed:
+    while a program is still being planned.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[KernelSpec, Future[jit.Code] | jit.Code | None] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def begin(self, spec: KernelSpec) -> None:
+        """Make a kernel, unless that was begun before. One alone has to wait for a second, or until
+        it is asked for: it is not worth a thread.
+        """
+        if spec in self._made:
+            return
+        self._made[spec] = _live.get(spec)
+        waiting = [s for s, made in self._made.items() if made is None]
+        if self._pool is None and len(waiting) > 1:
+            self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "weft-compile")
+        if self._pool is not None:
+            for s in waiting:
+                self._made[s] = self._pool.submit(code, s)
+
+    def code(self, spec: KernelSpec) -> jit.Code:
+        """The machine code of a kernel."""
+        made = self._made.get(spec)
+        if made is None:
+            made = self._made[spec] = code(spec)
+        return made.result() if isinstance(made, Future) else made
 
 
 def address(spec: KernelSpec, function: str = "kernel") -> int:

@@ -10,6 +10,7 @@ from weft.buffer import Layout
 from weft.ir import Function
 from weft.ops.define import Value, installed
 from weft.runtime.engine import LayoutChange
+from weft.runtime.kernels import Ahead
 from weft.runtime.plan import Plan
 from weft.runtime.program import make_program
 from weft.schedule.launch import Machine
@@ -72,8 +73,9 @@ class Native:
             x if x is not None else weak_dtype(result_dtype(p.type))  # type: ignore[arg-type]
             for x, p in zip(key, self.function.params, strict=True)
         )
-        self.last = plan_program(self.function, layouts, self.machine())
-        plan = make_program(self.last, layouts)
+        with Ahead() as ahead:
+            self.last = plan_program(self.function, layouts, self.machine(), ahead.begin)
+            plan = make_program(self.last, layouts, ahead)
         if len(self.plans) >= PLANS:
             self.plans.clear()
         self.plans[key] = plan

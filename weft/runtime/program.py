@@ -39,13 +39,14 @@ side_by_side: list[int] = []
 host_call: list[int] = []
 
 
-def make_program(plan: ProgramPlan, inputs: Sequence[Any]) -> Plan:
+def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead) -> Plan:
     """The plan the engine runs: `launch(plan, *inputs)` gives the results in order.
 
-    `inputs` are the layouts or, for Python numbers, dtypes that it takes.
+    `inputs` are the layouts or, for Python numbers, dtypes that it takes. `ahead` has begun the
+    kernels.
     """
     specs = [p.spec for s in plan.steps for p in s.launch.phases]
-    held = kernels.codes([s for s in specs if not isinstance(s, HostCall)])
+    held = [ahead.code(s) for s in specs if not isinstance(s, HostCall)]
     code = _Code(plan)
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
     sizes = [layout.type.nbytes for layout in plan.outs]

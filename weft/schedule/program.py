@@ -7,7 +7,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -18,7 +18,8 @@ from weft.ops.elementwise import copy
 from weft.schedule.arena import place
 from weft.schedule.beside import together
 from weft.schedule.control import plan_control
-from weft.schedule.launch import Launch, Machine
+from weft.schedule.host import HostCall
+from weft.schedule.launch import KernelSpec, Launch, Machine
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
@@ -36,15 +37,26 @@ from weft.schedule.steps import (
 )
 from weft.types import DType, TensorType, result_dtype
 
+Needed = Callable[[KernelSpec], object]
 
-def plan_program(f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> ProgramPlan:
-    """The plan of `f` on inputs of these layouts. Results are dense, in order."""
-    return _Planner(recompute(f), layouts, machine).plan()
+
+def plan_program(
+    f: Function,
+    layouts: tuple[Layout | DType, ...],
+    machine: Machine,
+    needed: Needed = lambda spec: None,
+) -> ProgramPlan:
+    """The plan of `f` on inputs of these layouts. Results are dense, in order. `needed` is told of
+    each kernel as soon as it is known.
+    """
+    return _Planner(recompute(f), layouts, machine, needed).plan()
 
 
 class _Planner:
-    def __init__(self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine) -> None:
-        self.f, self.machine = f, machine
+    def __init__(
+        self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine, needed: Needed
+    ) -> None:
+        self.f, self.machine, self.needed = f, machine, needed
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
@@ -90,7 +102,7 @@ class _Planner:
 
     def region(self, f: Function, spots: Sequence[Spot]) -> list[Spot]:
         """Plan a function here, on values in these places; where its results are."""
-        inner = _Planner(f, tuple(s.layout for s in spots), self.machine)
+        inner = _Planner(f, tuple(s.layout for s in spots), self.machine, self.needed)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
         inner.stacks, inner.targets, inner.known = self.stacks, {}, self.known
         inner.spots = dict(zip(f.params, spots, strict=True))
@@ -265,6 +277,9 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
+        for phase in launch.phases:
+            if not isinstance(phase.spec, HostCall):
+                self.needed(phase.spec)
         for spot in operands:
             if spot.block is not None:
                 spot.block.death = max(spot.block.death, len(self.steps))
