@@ -57,7 +57,7 @@ def lower(spec: MapSpec) -> str:
                     lanes,
                 )
     t.ret()
-    return module(t)
+    return module(*(copy_function(size) for size in sorted({d.itemsize for d in dtypes})), t)
 
 
 def _row_bases(
@@ -90,7 +90,8 @@ def _vector(
     with t.when(partial):
         for p, mode in enumerate(spec.modes):
             if mode in "csr":
-                _copy_in(t, bases[p], steps[p], stage[p], dtypes[p], i, left)
+                from_ = t.at(bases[p], memory(dtypes[p]), t.mul(i, steps[p]))
+                _copy(t, stage[p], from_, steps[p], left, dtypes[p])
 
     def leaf(n: Scalar, args: list[Value]) -> Value:
         p = n.value
@@ -111,22 +112,30 @@ def _vector(
         t.store(stored, here, d.itemsize)
     with t.when(partial):
         for o, r in enumerate(spec.roots):
-            m = memory(r.dtype)
-            with t.loop(0, left) as j:
-                one = t.load(m, t.at(stage[n_in + o], m, j), r.dtype.itemsize)
-                t.store(one, t.at(bases[n_in + o], m, t.add(i, j)), r.dtype.itemsize)
+            to = t.at(bases[n_in + o], memory(r.dtype), i)
+            _copy(t, to, stage[n_in + o], i64(1), left, r.dtype)
 
 
-def _copy_in(
-    t: Text, base: Value, step: Value, to: Value, d: DType, i: Value, count: Value
-) -> None:
-    m = memory(d)
-    with t.loop(0, count) as j:
-        t.store(
-            t.load(m, t.at(base, m, t.mul(t.add(i, j), step)), d.itemsize),
-            t.at(to, m, j),
-            d.itemsize,
-        )
+def _copy(t: Text, to: Value, from_: Value, step: Value, count: Value, d: DType) -> None:
+    name = copy_name(d.itemsize)
+    t.emit(f"call void @{name}({to}, {from_}, {step}, {count})")
+
+
+def copy_name(size: int) -> str:
+    return f"copy{size}"
+
+
+def copy_function(size: int) -> Text:
+    """copy(to, from, step, count): elements of so many bytes, `step` apart, side by side."""
+    args = "ptr %to, ptr %from, i64 %step, i64 %count"
+    t = Text(f"internal void @{copy_name(size)}({args}) noinline nounwind")
+    m = f"i{8 * size}"
+    from_, step = Value("ptr", "%from"), Value("i64", "%step")
+    with t.loop(0, Value("i64", "%count")) as j:
+        x = t.load(m, t.at(from_, m, t.mul(j, step)), size)
+        t.store(x, t.at(Value("ptr", "%to"), m, j), size)
+    t.emit("ret void")
+    return t
 
 
 def _gather(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 #: letters of a function from which on a module of its own is worth it
-LEAST = 2000
+LEAST = 500
 
 _FUNCTION = re.compile(r"^define ([^\n]*?)@(\w+)\(([^\n]*)\{\n.*?^\}$", re.M | re.S)
 _NAME = re.compile(r"@([\w.]+)")
