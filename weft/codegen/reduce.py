@@ -10,15 +10,21 @@ from weft.codegen.reduce_frame import Frame, spans
 from weft.codegen.reduce_monoid import Lanes, State, read, upto
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
+from weft.ops.scalar import walk
 from weft.schedule.reduce_spec import LANES, ReduceSpec
+
+#: scalar operations from which on a rule is long
+LONG = 16
 
 
 def lower(spec: ReduceSpec) -> str:
-    """The LLVM module of a reduction."""
+    """The LLVM module of a reduction. What a phase does is a function of its params, wherever they
+    stand in the frame: that part is shared.
+    """
     f = Frame(spec)
     {"rows": rows, "staged": staged, "columns": columns, "chains": chains}[spec.form](f)
     f.t.ret()
-    return module(f.t)
+    return module(f.t, f.entry())
 
 
 def rows(f: Frame) -> None:
@@ -62,18 +68,27 @@ def _long_row(
     with t.loop(begin, end, f.words["chunk"]) as start:
         stop = t.min(t.add(start, f.words["chunk"]), end)
         count = t.sub(stop, start)
-        whole = t.op("and", count, Value("i64", str(-LANES)))
         lanes.clear(groups)
-        with t.loop(0, whole, LANES) as r:
-            step = t.op("lshr", r, Value("i64", "6"))
-            _step(f, lanes, bases, once, t.add(start, r), [None] * groups, step)
-        left = t.sub(count, whole)
-        with t.when(t.compare("icmp ne", left, Value("i64", "0"))):
+
+        def some(r: Value) -> None:
+            """The step at `r`, as far as there is more."""
+            left = t.sub(count, r)
             masks: list[Value | None] = [
                 upto(t, left, lanes.group, g * lanes.group) for g in range(groups)
             ]
-            step = t.op("lshr", whole, Value("i64", "6"))
-            _step(f, lanes, bases, once, t.add(start, whole), masks, step)
+            step = t.op("lshr", r, Value("i64", "6"))
+            _step(f, lanes, bases, once, t.add(start, r), masks, step)
+
+        if f.spec.rule is not None and sum(1 for _ in walk([f.spec.rule])) > LONG:
+            with t.loop(0, count, LANES) as r:  # one copy of the rule does for all steps
+                some(r)
+        else:
+            whole = t.op("and", count, Value("i64", str(-LANES)))
+            with t.loop(0, whole, LANES) as r:
+                step = t.op("lshr", r, Value("i64", "6"))
+                _step(f, lanes, bases, once, t.add(start, r), [None] * groups, step)
+            with t.when(t.compare("icmp ne", whole, count)):
+                some(whole)
         joined = f.monoid.join([v.get() for v in total], lanes.finish(groups, start))
         for v, new in zip(total, joined, strict=True):
             v.set(new)

@@ -36,10 +36,10 @@ class Frame:
 
     def __init__(self, spec: ReduceSpec) -> None:
         self.spec = spec
-        self.t = t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
-        frame = Value("ptr", "%frame")
-        first = OPERANDS + spec.operands + spec.first
-        self.words = {name: t.word(frame, first + i) for i, name in enumerate(spec.words())}
+        own = "ptr %frame, ptr %params, ptr %out, i64 %lo, i64 %hi"
+        self.t = t = Text(f"internal i64 @phase({own}) noinline nounwind")
+        frame, params = Value("ptr", "%frame"), Value("ptr", "%params")
+        self.words = {name: t.word(params, i) for i, name in enumerate(spec.words())}
         self.monoid = Monoid(t, spec.monoid, spec.acc)
         rules = [] if spec.rule is None else [spec.rule]
         used = [n.dtype.compute for n in walk(rules) if n.verb != "param"]
@@ -54,7 +54,7 @@ class Frame:
         if spec.epilogue is None:
             self.outputs = [t.at(held, "i8", self.words[f"to{i}"]) for i in range(len(spec.states))]
         else:
-            self.outputs = [t.pointer(frame, OPERANDS + spec.operands - 1)]
+            self.outputs = [Value("ptr", "%out")]
         w = self.words
         self.kept = [
             Axis(w[f"k{a}"], [w[f"k{a}.{i}"] for i in (*range(n), "out")]) for a in range(spec.kept)
@@ -62,6 +62,16 @@ class Frame:
         self.reduced = [
             Axis(w[f"r{a}"], [w[f"r{a}.{i}"] for i in range(n)]) for a in range(spec.reduced)
         ]
+
+    def entry(self) -> Text:
+        """The kernel: the phase on its params and the last operand."""
+        t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+        frame, params = Value("ptr", "%frame"), OPERANDS + self.spec.operands
+        own = (t.at(frame, "i64", params + self.spec.first), t.pointer(frame, params - 1))
+        ends = (Value("i64", "%lo"), Value("i64", "%hi"))
+        said = ", ".join(map(str, (frame, *own, *ends)))
+        t.ret(t.let("i64", f"call i64 @phase({said})"))
+        return t
 
     @contextmanager
     def task(self) -> Iterator[tuple[Value, Value, Value, Value, Value, Value]]:
