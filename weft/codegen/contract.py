@@ -7,6 +7,8 @@ windows reach over the border (contract_slab).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from weft.codegen.contract_feed import pack_columns_function, prepare_function
 from weft.codegen.contract_finish import (
     end_function,
@@ -15,6 +17,8 @@ from weft.codegen.contract_finish import (
     turn_function,
 )
 from weft.codegen.contract_index import (
+    CODE,
+    MEMORY,
     Frame,
     arg,
     at,
@@ -22,9 +26,10 @@ from weft.codegen.contract_index import (
     div,
     divide_function,
     equal,
-    frame_of,
+    function,
     get,
     invert,
+    memory,
     offset_function,
     put,
     ranges_function,
@@ -34,7 +39,7 @@ from weft.codegen.contract_pack import Packing, masked
 from weft.codegen.contract_slab import slab_function
 from weft.codegen.contract_task import Task, shared_panels
 from weft.codegen.contract_tile import tile_function, tile_name, turning_tile_function
-from weft.codegen.text import Text, i64, module
+from weft.codegen.text import Text, Value, i64, module
 from weft.schedule.contract_spec import OPERANDS, PART, ContractSpec
 
 
@@ -42,10 +47,7 @@ def lower(spec: ContractSpec) -> str:
     """The module of a contraction: "kernel", and "pack" where columns are packed for all tasks."""
     p, modes = Packing(spec), {spec.l, spec.r}
     parts = [divide_function(), offset_function(), table_function()]
-    if spec.r == "turn":
-        parts += [turning_tile_function(spec, rows) for rows, _ in spec.shapes]
-    else:
-        parts += [tile_function(spec, *shape) for shape in spec.shapes]
+    parts += _tiles(ContractSpec(spec.dtype, spec.tile, spec.l, spec.r))
     if modes & {"any", "depth"} or (modes & {"near", "even"} and not masked(spec)):
         parts.append(p.any())
     for stride, mode in ((1, "near"), (2, "even")):
@@ -59,7 +61,7 @@ def lower(spec: ContractSpec) -> str:
         parts.append(prepare_function(spec, "l"))
     if spec.r == "place":
         parts.append(p.tail())
-    elif spec.r != "turn":
+    elif p.packed:
         parts += [prepare_function(spec, "r"), pack_columns_function(spec)]
     if spec.r == "rows":
         parts.append(p.from_rows())
@@ -69,22 +71,35 @@ def lower(spec: ContractSpec) -> str:
         parts += [end_function(spec, spec.ending), foresee_function(spec, spec.ending)]
     else:
         parts.append(finish_function(spec))
-    parts.append(_kernel(spec))
+    parts += [_tasks(spec), _kernel(spec)]
     if spec.shared:
         parts.append(_pack(spec))
     if spec.parts:
         parts += [_parts(spec, name) for name in ("kernel", "pack")[: 1 + spec.shared]]
-    names = ", ".join(f"ptr @{tile_name(*shape)}" for shape in spec.shapes)
-    tiles = f"@tiles = internal constant [{len(spec.shapes)} x ptr] [{names}]"
+    own = {"end": "end", "foresee": "foresee"} if spec.ending else {"end": "finish"}
+    own |= {"zeros": "zeros"} | ({"pack_columns": "pack_columns"} if p.packed else {})
+    names = [*map(own.get, CODE), *(tile_name(*shape) for shape in spec.shapes)]
+    said = ", ".join(f"ptr @{name}" if name else "ptr null" for name in names)
+    code = f"@code = internal constant [{len(names)} x ptr] [{said}]"
     zeros = f"@zeros = internal constant [{p.panel_bytes} x i8] zeroinitializer, align 64"
-    return f"{tiles}\n{zeros}\n{module(*parts)}"
+    return f"{code}\n{zeros}\n{module(*parts)}"
+
+
+@lru_cache(64)
+def _tiles(spec: ContractSpec) -> list[Text]:
+    """The tiles, which depend on no more than this of a spec."""
+    if spec.r == "turn":
+        return [turning_tile_function(spec, rows) for rows, _ in spec.shapes]
+    return [tile_function(spec, *shape) for shape in spec.shapes]
 
 
 def _entry(spec: ContractSpec, name: str) -> Text:
-    """A function that runs tasks; %slice is the worker's own scratch memory."""
+    """A function that runs tasks; %params is where the params are, %slice the worker's own
+    scratch memory."""
     name = f"internal i64 @part_{name}" if spec.parts else f"i64 @{name}"
-    t = Text(f"{name}(ptr %{frame_of(spec)}, i64 %lo, i64 %hi, i64 %worker)")
+    t = Text(f"{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
     f = Frame(t, spec)
+    t.emit(f"%params = getelementptr i64, {f.address}, i64 {spec.params}")
     behind = t.add(f["shared"], t.mul(arg("worker"), f["slice"]))
     t.emit(f"%slice = getelementptr i8, {t.pointer(f.address, 2)}, {behind}")
     return t
@@ -92,6 +107,20 @@ def _entry(spec: ContractSpec, name: str) -> Text:
 
 def _kernel(spec: ContractSpec) -> Text:
     t = _entry(spec, "kernel")
+    skips = Value("ptr", "null")
+    if spec.ending:
+        skips = t.scratch("i64", 1 + len(spec.ending.extras))
+    ends = (arg("lo"), arg("hi"), arg("worker"))
+    t.ret(call(t, "i64", "tasks", *memory(), Value("ptr", "@code"), skips, *ends))
+    return t
+
+
+def _tasks(spec: ContractSpec) -> Text:
+    """tasks(MEMORY, code, skips, lo, hi, worker): see CODE; `skips` has room for where a batch
+    element begins in the results and the extra operands.
+    """
+    ends = dict.fromkeys(("lo", "hi", "worker"), "i64")
+    t = function("tasks", "i64", **MEMORY, code="ptr", skips="ptr", **ends)
     before = t.variable(i64(-1))
     with t.loop(arg("lo"), arg("hi")) as task:
         Task(t, spec, task, before).emit()
@@ -114,7 +143,7 @@ def _pack(spec: ContractSpec) -> Text:
         count = t.min(f["pack_cols"], t.sub(count, skip))
         out, panel = shared_panels(t, spec, block, depth)
         out = t.at(out, "i8", t.mul(div(t, skip, i64(spec.panel)), panel))
-        args = (f.address, arg("slice", "ptr"), batch, t.add(col, skip), count, depth, steps)
+        args = (*memory(), batch, t.add(col, skip), count, depth, steps)
         with t.when(t.lt(i64(0), count)):  # the last block may be smaller
             call(t, "void", "pack_columns", *args, out, panel)
     t.ret()

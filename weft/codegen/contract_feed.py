@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from weft.codegen.contract_index import (
     MAX_LABELS,
+    MEMORY,
     Frame,
     arg,
     at,
     call,
     div,
     equal,
-    frame_of,
     function,
     get,
+    memory,
     rem,
 )
 from weft.codegen.contract_pack import Packing
@@ -26,12 +27,11 @@ BLOCK = {"batch": "i64", "lane": "i64", "count": "i64", "depth": "i64", "steps":
 
 
 def prepare_function(spec: ContractSpec, side: str) -> Text:
-    """prepare_l, prepare_r(frame, slice, batch, lane, count, depth, steps): fill the tables of
-    offsets of `count` lanes and `steps` of depth; gives what they count from. If the operand has
-    windows, that is a copy of what these see.
+    """prepare_l, prepare_r(MEMORY, batch, lane, count, depth, steps): fill the tables of offsets of
+    `count` lanes and `steps` of depth; gives what they count from. If the operand has windows, that
+    is a copy of what these see.
     """
-    memory = {frame_of(spec): "ptr", "slice": "ptr"}
-    t = function(f"prepare_{side}", "ptr", **memory, **BLOCK)
+    t = function(f"prepare_{side}", "ptr", **MEMORY, **BLOCK)
     f, p = Frame(t, spec), Packing(spec)
     source = t.pointer(f.address, f[f"{side}_word"])
     ranges = (
@@ -80,15 +80,14 @@ def pack_vector(
 
 
 def pack_columns_function(spec: ContractSpec) -> Text:
-    """pack_columns(frame, slice, batch, lane, count, depth, steps, out, panel): a block of r, in
-    panels `panel` bytes apart.
+    """pack_columns(MEMORY, batch, lane, count, depth, steps, out, panel): a block of r, in panels
+    `panel` bytes apart.
     """
-    memory = {frame_of(spec): "ptr", "slice": "ptr"}
-    t = function("pack_columns", "void", **memory, **BLOCK, out="ptr", panel="i64")
+    t = function("pack_columns", "void", **MEMORY, **BLOCK, out="ptr", panel="i64")
     f, p = Frame(t, spec), Packing(spec)
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())
-    source = call(t, "ptr", "prepare_r", f.address, arg("slice", "ptr"), *block)
+    source = call(t, "ptr", "prepare_r", *memory(), *block)
     if spec.r == "rows":
         begin = p.element_at(t, source, get(t, f.part("cols_r"), 0))
         args = (out, arg("panel"), begin, count, f.part("depth_r"), steps)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from weft.codegen import verbs
 from weft.codegen.contract_index import (
+    MEMORY,
     Frame,
     arg,
     at,
     equal,
-    frame_of,
     function,
     get,
     invert,
@@ -77,10 +77,10 @@ def pitch(spec: ContractSpec) -> int:
 
 
 def turn_function(spec: ContractSpec) -> Text:
-    """turn(frame, slice, tile): the tile transposed, in scratch memory, and where. A few rows of a
-    vector of columns at a time, as many as make 128 bits.
+    """turn(MEMORY, tile): the tile transposed, in scratch memory, and where. A few rows of a vector
+    of columns at a time, as many as make 128 bits.
     """
-    t = function("turn", "ptr", **{frame_of(spec): "ptr"}, slice="ptr", tile="ptr")
+    t = function("turn", "ptr", **MEMORY, tile="ptr")
     p, f, some = Packing(spec), Frame(t, spec), Packing(spec).inner
     out, piece = f.part("turned"), verbs.register(accumulator(spec.dtype), some)
     with t.loop(0, spec.l_panel, some) as i, t.loop(0, spec.panel, spec.lanes) as j:
@@ -96,20 +96,20 @@ def turn_function(spec: ContractSpec) -> Text:
 
 
 def end_function(spec: ContractSpec, ending: Ending) -> Text:
-    """end(frame, slice, skips, tile, row, col, height, count, position): the epilogue of a tile
-    whose first row and column are numbers `row` and `col` of the block; that column is `position`
-    into a run. `skips` are where the batch element begins, in the results and the extra operands.
+    """end(MEMORY, skips, tile, row, col, height, count, position): the epilogue of a tile whose
+    first row and column are numbers `row` and `col` of the block; that column is `position` into a
+    run. `skips` are where the batch element begins, in the results and the extra operands.
     """
-    pointers = {frame_of(spec): "ptr", "slice": "ptr", "skips": "ptr", "tile": "ptr"}
+    pointers = {**MEMORY, "skips": "ptr", "tile": "ptr"}
     words = dict.fromkeys(("row", "col", "height", "count", "position"), "i64")
     return _End(function("end", "void", **pointers, **words), spec, ending).emit()
 
 
 def foresee_function(spec: ContractSpec, ending: Ending) -> Text:
-    """foresee(frame, slice, skips, row, col, height): bring near what the epilogue of a tile
-    reads and writes, while the tile is computed.
+    """foresee(MEMORY, skips, row, col, height): bring near what the epilogue of a tile reads and
+    writes, while the tile is computed.
     """
-    pointers = {frame_of(spec): "ptr", "slice": "ptr", "skips": "ptr"}
+    pointers = {**MEMORY, "skips": "ptr"}
     words = dict.fromkeys(("row", "col", "height"), "i64")
     return _End(function("foresee", "void", **pointers, **words), spec, ending).foresee()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import ContractSpec
@@ -92,29 +93,46 @@ def put(t: Text, value: Value, pointer: Value, n: int | Value) -> None:
     t.store(value, at(t, pointer, n), 8)
 
 
-def frame_of(spec: ContractSpec) -> str:
-    """What functions call the frame they are given: the launch's, or a part's own."""
-    return "own" if spec.parts else "frame"
+#: What most functions take: the frame, the launch's or a part's own; its params, so that nothing
+#: depends on how many operands stand before them; the worker's scratch memory.
+MEMORY = {"frame": "ptr", "params": "ptr", "slice": "ptr"}
+
+
+#: What a task knows of the kernel it belongs to, in a table of pointers, so that kernels which only
+#: differ in these share its code: the end of a tile ("finish" or "end"), what brings near that,
+#: "pack_columns", zeros as many as a row of a tile; the tiles follow.
+CODE = ("end", "foresee", "pack_columns", "zeros")
+
+
+def memory() -> tuple[Value, ...]:
+    return tuple(arg(name, kind) for name, kind in MEMORY.items())
 
 
 class Frame:
     """The params of a launch, by name."""
 
     def __init__(self, t: Text, spec: ContractSpec) -> None:
-        self.t, self.spec, self.address = t, spec, arg(frame_of(spec), "ptr")
+        self.t, self.spec = t, spec
+        self.address, self.params = arg("frame", "ptr"), arg("params", "ptr")
 
     def __getitem__(self, name: str) -> Value:
-        return self.t.word(self.address, self.spec.params + self.spec.header.index(name))
+        return self.t.word(self.params, self.spec.header.index(name))
 
     def words(self, name: str) -> Value:
         """The params that another param points to."""
-        return at(self.t, self.address, self.t.add(self[name], self.spec.params))
+        return at(self.t, self.params, self[name])
 
-    def group(self, name: str, operand: str) -> tuple[Value, Value, Value]:
-        """How many labels a group has, their sizes, and their strides in an operand."""
-        t, here, which = self.t, self.words(f"{name}_at"), self.spec.operands.index(operand)
+    def group(self, name: str, operand: str | Value) -> tuple[Value, Value, Value]:
+        """How many labels a group has, their sizes, and their strides in an operand, which may be
+        said by its number.
+        """
+        t, here = self.t, self.words(f"{name}_at")
+        if isinstance(operand, str):
+            before = i64(self.spec.operands.index(operand) + 1)
+        else:
+            before = t.add(operand, 1)
         n = get(t, here, 0)
-        return n, at(t, here, 1), at(t, here, t.add(t.mul(n, 1 + which), 1))
+        return n, at(t, here, 1), at(t, here, t.add(t.mul(n, before), 1))
 
     def part(self, name: str) -> Value:
         """A part of the worker's scratch memory."""
@@ -177,6 +195,7 @@ def down(t: Text, n: Value) -> Iterator[Value]:
 # functions
 
 
+@cache
 def divide_function() -> Text:
     """divide(a, b): LLVM writes much code for a division; once is enough."""
     t = function("divide", "i64", a="i64", b="i64")
@@ -184,6 +203,7 @@ def divide_function() -> Text:
     return t
 
 
+@cache
 def offset_function() -> Text:
     """offset(index, n, sizes, strides): where the element of a flattened index lies."""
     t = function("offset", "i64", index="i64", n="i64", sizes="ptr", strides="ptr")
@@ -198,6 +218,7 @@ def offset_function() -> Text:
     return t
 
 
+@cache
 def table_function() -> Text:
     """table(out, start, count, n, sizes, strides): the offsets of `count` flattened indices from
     `start` on; n >= 1.
@@ -248,6 +269,7 @@ def table_function() -> Text:
     return t
 
 
+@cache
 def ranges_function() -> Text:
     """ranges(start, count, n, sizes, lows, highs): for each label the least and greatest value it
     takes in `count` flattened indices from `start` on; count >= 1.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from weft.codegen.contract_feed import pack_vector
 from weft.codegen.contract_index import (
+    CODE,
     NO,
     Cursor,
     Frame,
@@ -21,6 +22,7 @@ from weft.codegen.contract_index import (
     fits,
     get,
     invert,
+    memory,
     put,
     rem,
     walk,
@@ -52,22 +54,16 @@ class Task:
             call(t, "void", "table", f.part("cols_c"), self.col, self.width, *cols)
             if spec.r == "turn":
                 self._lanes()
-            for name in spec.ending.extras if spec.ending else ():
-                for group, start, count in (
-                    ("rows", self.row, self.height),
-                    ("cols", self.col, self.width),
-                ):
-                    table = f.part(f"{group}_{name}")
-                    call(t, "void", "table", table, start, count, *f.group(group, name))
+            if spec.ending:
+                self._extras()
             before.set(place)
 
     def emit(self) -> None:
         t, f, spec = self.t, self.f, self.spec
         if spec.ending:
-            self.skips = t.scratch("i64", len(spec.operands))
-            for n, name in enumerate(spec.operands[2:]):
-                skip = call(t, "i64", "offset", self.batch, *f.group("batch", name))
-                put(t, skip, self.skips, n)
+            with t.loop(0, t.add(f["extras"], 1)) as n:  # of the results, then the extra operands
+                group = f.group("batch", t.add(n, 2))
+                put(t, call(t, "i64", "offset", self.batch, *group), arg("skips", "ptr"), n)
         else:
             self.c = self._element(spec.result, "c")
         if spec.l == "place":
@@ -84,7 +80,7 @@ class Task:
                 self.packed, self.panel = self._columns()
             if spec.l != "place":
                 block = (self.batch, self.row, self.height, self.depth, self.steps)
-                self.l = call(t, "ptr", "prepare_l", f.address, arg("slice", "ptr"), *block)
+                self.l = call(t, "ptr", "prepare_l", *memory(), *block)
             self.partial = t.variable(f.part("partial"))
             if spec.l == "table" and spec.r not in ("place", "turn"):
                 with walk(t, 0, self.width) as j:
@@ -105,6 +101,27 @@ class Task:
         call(t, "void", "table", table, self.col, self.width, *self.f.group("cols", "r"))
         with t.loop(0, self.spec.lanes) as i:  # lanes behind the last repeat the first
             put(t, get(t, table, 0), table, t.add(self.width, i))
+
+    def _extras(self) -> None:
+        """The tables of the extra operands."""
+        t, f = self.t, self.f
+        first = self.spec.header.index("extras") + 1
+        with t.loop(0, f["extras"]) as n:
+            places = at(t, f.params, t.add(t.mul(n, 2), first))
+            blocks = (("rows", self.row, self.height), ("cols", self.col, self.width))
+            for k, (name, start, count) in enumerate(blocks):
+                table = t.at(arg("slice", "ptr"), "i8", get(t, places, k))
+                group = f.group(name, t.add(n, 3))
+                call(t, "void", "table", table, start, count, *group)
+
+    def _own(self, what: str | Value) -> Value:
+        """What this kernel has of its own: by name, or by number."""
+        number = CODE.index(what) if isinstance(what, str) else what
+        return self.t.pointer(arg("code", "ptr"), number)
+
+    def _call(self, what: str | Value, *args: Value) -> None:
+        code = self._own(what)
+        self.t.emit(f"call void {code.name}({', '.join(map(str, args))})")
 
     def _poll(self, number: Value) -> None:
         """Stop if the launch is to stop."""
@@ -127,7 +144,7 @@ class Task:
             return shared_panels(t, self.spec, self.block, self.depth)
         out, panel = f.part("packed_r"), t.mul(f["depth_block"], self.p.panel_bytes)
         block = (self.batch, self.col, self.width, self.depth, self.steps)
-        call(t, "void", "pack_columns", f.address, arg("slice", "ptr"), *block, out, panel)
+        self._call("pack_columns", *memory(), *block, out, panel)
         return out, panel
 
     def _row_of_tiles(self, i: Cursor) -> None:
@@ -243,13 +260,12 @@ class Task:
         if self.spec.ending:
             with t.when(self.last):
                 across, along = (j, i) if self.spec.turned else (i, j)
-                tile = (self.skips, across.now, along.now, across.step)
-                call(t, "void", "foresee", f.address, arg("slice", "ptr"), *tile)
-        start = t.select(self.resumed, c, Value("ptr", "@zeros"))
+                tile = (arg("skips", "ptr"), across.now, along.now, across.step)
+                self._call("foresee", *memory(), *tile)
+        start = t.select(self.resumed, c, self._own("zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))
-        code = t.load("ptr", t.at(Value("ptr", "@tiles"), "ptr", number), 8)
         args = (self.steps, *l, r, r_step, start, start_row, c, c_row)
-        t.emit(f"call void {code.name}({', '.join(map(str, args))})")
+        self._call(t.add(number, len(CODE)), *args)
         with t.when(invert(t, direct)):
             with t.when(self.last):
                 self._finish(c, rows, cols, i, j)
@@ -260,14 +276,14 @@ class Task:
         """Bring a tile whose sums are complete to the results."""
         t, f, start = self.t, self.f, self.col
         if self.spec.turned:
-            tile = call(t, "ptr", "turn", f.address, arg("slice", "ptr"), tile)
+            tile = call(t, "ptr", "turn", *memory(), tile)
             rows, cols, i, j, start = cols, rows, j, i, self.row
         if self.spec.ending:
             position = rem(t, t.add(start, j.now), f["run"])
-            args = (self.skips, tile, i.now, j.now, i.step, j.step, position)
-            call(t, "void", "end", f.address, arg("slice", "ptr"), *args)
+            args = (arg("skips", "ptr"), tile, i.now, j.now, i.step, j.step, position)
+            self._call("end", *memory(), *args)
         else:
-            call(t, "void", "finish", tile, self.c, i.step, j.step, rows, cols)
+            self._call("end", tile, self.c, i.step, j.step, rows, cols)
 
     def _foresee(self, c: Value, c_row: Value, rows: Value) -> None:
         """Bring the result's next tile near while this one is computed."""

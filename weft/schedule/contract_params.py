@@ -76,7 +76,8 @@ def piece(
         "poll": max(1, (1 << 25) // max(work // depth_blocks, 64 * depth)),
     }
     if spec.ending:
-        values |= {"run": _run(p.rows if spec.turned else p.cols, spec.ending)} | {
+        run = _run(p.rows if spec.turned else p.cols, spec.ending)
+        values |= {"run": run, "extras": len(spec.ending.extras)} | {
             f"n{k}": n for k, n in enumerate(numbers)
         }
     at = 0

@@ -121,10 +121,10 @@ class Ending:
     @property
     def header(self) -> tuple[str, ...]:
         """Params that follow the HEADER: how many columns in a row are neighbours in all operands
-        of mode "c"; tables of offsets; numbers.
+        of mode "c"; how many extra operands there are; tables of offsets; numbers.
         """
         tables = (f"{group}_{name}" for name in self.extras for group in ("rows", "cols"))
-        return ("run", *tables, *(f"n{k}" for k in range(self.numbers)))
+        return ("run", "extras", *tables, *(f"n{k}" for k in range(self.numbers)))
 
 
 @dataclass(frozen=True)
