@@ -23,9 +23,14 @@ N = TypeVar("N", bound=ast.AST)
 
 def at(place: ast.AST, node: N) -> N:
     """A new tree, all of it where `place` is, but for the parts that have a place."""
-    for n in ast.walk(node):
-        if "lineno" in n._attributes and not hasattr(n, "lineno"):
+    new: list[ast.AST] = [node]
+    while new:
+        n = new.pop()
+        if "lineno" in n._attributes:
+            if hasattr(n, "lineno"):
+                continue
             ast.copy_location(n, place)
+        new.extend(ast.iter_child_nodes(n))
     return node
 
 

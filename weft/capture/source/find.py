@@ -24,9 +24,8 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
         return None
     found = [
         (node, owner)
-        for node, owner in _definitions("".join(lines))
+        for node, owner in _definitions("".join(lines), code.co_firstlineno)
         if _name(node) == code.co_name
-        and _first_line(node) == code.co_firstlineno
         and _arguments(node) == code.co_varnames[: _count(code)]
     ]
     if len(found) > 1:
@@ -40,30 +39,38 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
 
 
 @functools.lru_cache(256)
-def _definitions(text: str) -> list[tuple[Definition, str]]:
+def _parsed(text: str) -> ast.AST | None:
     try:
-        return list(_walk(ast.parse(text), ""))
+        return ast.parse(text)
     except SyntaxError:
-        return []
+        return None
 
 
-def _walk(tree: ast.AST, owner: str) -> Iterator[tuple[Definition, str]]:
+def _definitions(text: str, line: int) -> list[tuple[Definition, str]]:
+    """The functions that begin on a line."""
+    tree = _parsed(text)
+    return [] if tree is None else list(_walk(tree, "", line))
+
+
+def _walk(tree: ast.AST, owner: str, line: int) -> Iterator[tuple[Definition, str]]:
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef):
-            yield from _walk(node, node.name)
-        else:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                yield node, owner
-            yield from _walk(node, owner)
+        first, last = _first_line(node), getattr(node, "end_lineno", line)
+        if first > line or last < line:
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and first == line:
+            yield node, owner
+        yield from _walk(node, node.name if isinstance(node, ast.ClassDef) else owner, line)
 
 
 def _name(node: Definition) -> str:
     return "<lambda>" if isinstance(node, ast.Lambda) else node.name
 
 
-def _first_line(node: Definition) -> int:
-    decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
-    return min([node.lineno, *(d.lineno for d in decorators)])
+def _first_line(node: ast.AST) -> int:
+    """That of its first decorator, if it has one; 0 for what has no place."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    lines: list[int] = [getattr(node, "lineno", 0), *(d.lineno for d in decorators)]
+    return min(lines)
 
 
 def _arguments(node: Definition) -> tuple[str, ...]:
