@@ -13,6 +13,7 @@ from launches import TARGETS, Run, layout, run
 from weft.buffer import Layout
 from weft.codegen import jit
 from weft.codegen.contract import lower
+from weft.codegen.lower import lower_apart
 from weft.errors import ShapeError
 from weft.ops.contraction import Contraction, Window
 from weft.ops.math.error import erf
@@ -259,3 +260,16 @@ def test_empty_results_and_what_cannot_be_said():
     a, e = (layout(np.ones(s, f)) for s in ((2, 3), (2, 4)))
     with pytest.raises(TypeError, match="index"):
         plan_contract(a, b, MATMUL, 2, 64, Epilogue((index(0),), (e,)))
+
+
+def test_kernels_that_only_end_otherwise_share_all_but_their_ends():
+    a, b = (layout(np.zeros(s, "f4")) for s in ((70, 300), (300, 90)))
+    x, y, z = (input_(i, float32) for i in range(3))
+    one = layout(np.zeros((70, 90), "f4"))
+    ends = (Epilogue((x + y,), (one,)), Epilogue((x * y - z, y), (one, one)))
+    parts = []
+    for epilogue in ends:
+        spec = plan_contract(a, b, MATMUL, 2, 64, epilogue).phases[-1].spec
+        parts.append(set(lower_apart(spec)[1:]))
+    assert len(parts[0] & parts[1]) >= 8  # the tiles, tables of offsets, the tasks
+    assert len(parts[0] - parts[1]) == 2  # the end of a tile, and what brings near that

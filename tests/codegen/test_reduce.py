@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +12,10 @@ from reduce_lab import TARGETS, in_guard, layout, run
 from reduce_oracle import reduce as oracle
 from spelled import dtype_of
 
+from weft.codegen.lower import lower_apart
 from weft.ops.scalar import input_, param
 from weft.schedule.reduce import plan_fold, plan_reduce
+from weft.schedule.reduce_spec import ReduceSpec
 from weft.types.dtype import float32, int64
 
 Array = np.ndarray[Any, Any]
@@ -289,6 +292,30 @@ def test_rule_and_epilogue() -> None:
             )
             square = (x - mean) * (x - mean)
             same(run(launch, y, mean), oracle("sum", square, axes, np.float32) / np.float32(n))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_long_rule_has_the_same_bits_for_rows_of_any_length(target: str) -> None:
+    rule = input_(0, float32)
+    for k in range(12):
+        rule = rule * rule.like(0.75) + rule.like(k % 3 - 1.0)
+    for n in (1, 15, 16, 17, 63, 64, 65, 200, 16384 + 70):
+        x = make((5, n), np.float32)
+        y = x
+        for k in range(12):
+            y = y * np.float32(0.75) + np.float32(k % 3 - 1.0)
+        launch = plan_fold("sum", [layout(x)], rule, (1,), False, float32, 2)
+        same(run(launch, x, target=target), oracle("sum", y, (1,), np.float32))
+
+
+def test_a_phase_is_shared_wherever_its_params_stand() -> None:
+    x = layout(np.zeros((70, 900), np.float32))
+    spec = plan_reduce("sum", x, (1,), False, float32, 2).phases[0].spec
+    assert isinstance(spec, ReduceSpec)
+    (main, part), (other, same) = (
+        lower_apart(s) for s in (spec, replace(spec, first=7, operands=spec.operands + 2))
+    )
+    assert part == same and main != other
 
 
 def test_half_sums_round_once() -> None:

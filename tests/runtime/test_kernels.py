@@ -381,12 +381,43 @@ def _through(spec):
     )
 
 
+def codes(specs):
+    with kernels.Ahead() as ahead:
+        for spec in specs:
+            ahead.begin(spec)
+        return [ahead.code(s) for s in specs]
+
+
+def test_kernels_that_are_begun_are_made_by_other_threads(monkeypatch, disk):
+    monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, _through)
+    monkeypatch.setattr(kernels, "_parts", {})
+    threads, inner = set(), jit.compile_object
+    monkeypatch.setattr(
+        jit, "compile_object", lambda t, *a: threads.add(threading.get_ident()) or inner(t, *a)
+    )
+    held = codes([Through(n) for n in (5, 5, 6, 7)])
+    assert [call(c.address("kernel")) for c in held] == [5, 5, 6, 7]
+    assert held[0] is held[1] and threading.get_ident() not in threads
+    threads.clear()
+    assert call(codes([Through(8)])[0].address("kernel")) == 8
+    assert threads == {threading.get_ident()}  # one alone is not worth another thread
+
+
+def test_a_kernel_that_was_begun_and_failed_says_so_when_it_is_asked_for(monkeypatch, disk):
+    monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, lambda spec: "nonsense")
+    with kernels.Ahead() as ahead:
+        ahead.begin(Through(9))
+        ahead.begin(Through(10))
+        with pytest.raises(WeftError, match="compiling Through"):
+            ahead.code(Through(10))
+
+
 def test_what_kernels_have_in_common_is_compiled_once(monkeypatch, disk):
     monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, _through)
     monkeypatch.setattr(kernels, "_parts", {})
     texts, inner = [], jit.compile_object
     monkeypatch.setattr(jit, "compile_object", lambda t, *a: texts.append(t) or inner(t, *a))
-    held = kernels.codes([Through(n) for n in range(4)])
+    held = codes([Through(n) for n in range(4)])
     assert [call(c.address("kernel")) for c in held] == [0, 1, 2, 3]
     assert len(texts) == 5  # four kernels, and once what they share
     del held

@@ -7,9 +7,10 @@ import pytest
 import weft as wf
 import weft.nn.functional as F
 from tests.compile.programs import functions
+from weft.buffer import Layout
 from weft.ops.define import constant
 from weft.ops.language import parse
-from weft.schedule.partition import MOST, as_function, partition, smaller
+from weft.schedule.partition import MOST, as_function, look, partition, smaller
 from weft.types import TensorType
 
 SEEDS = range(1000, 1040)
@@ -190,3 +191,20 @@ def test_what_goes_on_from_the_gradient_of_a_convolution_with_strides_is_a_kerne
     last = kernels(f, wf.ones((2, 4, 8, 8)), w)[-1]
     assert last.endswith("multiply add relu")
     assert last.startswith("contract") == (stride == 1)
+
+
+def test_groups_look_alike_if_and_only_if_one_launch_does_for_both():
+    def text(number, size):
+        return parse(
+            f"fn f(%x: f32[{size}], %y: f32[{size}]) -> f32[{size}] {{\n"
+            f"  %a = multiply %x, {number}\n  %b = add %a, %y\n  return %b\n}}\n"
+        ).entry
+
+    def looks(number="2.0", size=3, stride=1):
+        f = text(number, size)
+        group = max(partition(f), key=lambda g: len(g.nodes))
+        return look(group, [Layout(p.type, (stride,)) for p in f.params])
+
+    assert looks() == looks()
+    others = [looks("3.0"), looks("2"), looks(size=4), looks(stride=2)]
+    assert looks() not in others and looks("0.0") != looks("-0.0")

@@ -7,7 +7,8 @@ import pytest
 import weft as wf
 from tests.compile.programs import functions
 from weft.buffer import Layout
-from weft.schedule import recompute
+from weft.schedule import program, recompute
+from weft.schedule.host import HostCall
 from weft.schedule.launch import Machine
 from weft.schedule.program import ARENA, OPERANDS, plan_program
 from weft.schedule.share import _in_place
@@ -157,3 +158,33 @@ def test_an_operand_read_twice_is_not_written_over():
 
     x = wf.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert wf.compile(f, fallback=False)(x).tolist() == f(x).tolist()
+
+
+def test_kernels_are_told_of_while_the_plan_is_being_made():
+    for seed in range(1000, 1010):
+        for f in functions(seed):
+            told = []
+            plan = plan_program(f, layouts(f), Machine(2), told.append)
+            specs = {p.spec for step in plan.steps for p in step.launch.phases}
+            assert {s for s in specs if not isinstance(s, HostCall)} == set(told)
+
+
+def test_layers_that_look_alike_are_planned_once(monkeypatch):
+    planned = []
+
+    def plan_group(group, *others):
+        planned.append(group)
+        return inner(group, *others)
+
+    inner = program.plan_group
+    monkeypatch.setattr(program, "plan_group", plan_group)
+
+    def f(x, *ws):
+        for w in ws:
+            x = ((x @ w) * 0.5).tanh()
+        return x
+
+    x, ws = wf.rand((8, 64)), [wf.rand((64, 64)) for _ in range(5)]
+    c = wf.compile(f, fallback=False)
+    assert c(x, *ws).numpy().tobytes() == f(x, *ws).numpy().tobytes()
+    assert len(planned) < 5

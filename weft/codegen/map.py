@@ -126,9 +126,11 @@ def copy_name(size: int) -> str:
 
 
 def copy_function(size: int) -> Text:
-    """copy(to, from, step, count): elements of so many bytes, `step` apart, side by side."""
+    """copy(to, from, step, count): elements of so many bytes, `step` apart, side by side. It is
+    cold: no register is to be kept free for it.
+    """
     args = "ptr %to, ptr %from, i64 %step, i64 %count"
-    t = Text(f"internal void @{copy_name(size)}({args}) noinline nounwind")
+    t = Text(f"internal void @{copy_name(size)}({args}) cold noinline nounwind")
     m = f"i{8 * size}"
     from_, step = Value("ptr", "%from"), Value("i64", "%step")
     with t.loop(0, Value("i64", "%count")) as j:

@@ -70,21 +70,14 @@ def _lower(spec: KernelSpec) -> list[str]:
     return texts
 
 
-def codes(specs: Sequence[KernelSpec]) -> list[jit.Code]:
-    """The machine code of several kernels, those that are missing compiled side by side."""
-    with Ahead() as ahead:
-        for spec in dict.fromkeys(specs):
-            ahead.begin(spec)
-        return [ahead.code(s) for s in specs]
-
-
 class Ahead:
-    """Kernels that are made by threads of their own, from when it is known that they are needed:
-    while a program is still being planned.
+    """Kernels that are made side by side, by threads of their own, from when it is known that they
+    are needed: while a program is still being planned.
     """
 
     def __init__(self) -> None:
         self._made: dict[KernelSpec, Future[jit.Code] | jit.Code | None] = {}
+        self._waiting: list[KernelSpec] = []
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Ahead:
@@ -95,18 +88,19 @@ class Ahead:
             self._pool.shutdown(cancel_futures=True)
 
     def begin(self, spec: KernelSpec) -> None:
-        """Make a kernel, unless that was begun before. One alone has to wait for a second, or until
-        it is asked for: it is not worth a thread.
+        """Make a kernel, unless that was begun before. One alone waits for a second, or until it is
+        asked for: it is not worth a thread.
         """
         if spec in self._made:
             return
-        self._made[spec] = _live.get(spec)
-        waiting = [s for s, made in self._made.items() if made is None]
-        if self._pool is None and len(waiting) > 1:
+        found = self._made[spec] = _live.get(spec)
+        if found is None:
+            self._waiting.append(spec)
+        if self._pool is None and len(self._waiting) > 1:
             self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "weft-compile")
-        if self._pool is not None:
-            for s in waiting:
-                self._made[s] = self._pool.submit(code, s)
+        while self._pool is not None and self._waiting:
+            missing = self._waiting.pop()
+            self._made[missing] = self._pool.submit(code, missing)
 
     def code(self, spec: KernelSpec) -> jit.Code:
         """The machine code of a kernel."""
