@@ -272,4 +272,4 @@ def test_kernels_that_only_end_otherwise_share_all_but_their_ends():
         spec = plan_contract(a, b, MATMUL, 2, 64, epilogue).phases[-1].spec
         parts.append(set(lower_apart(spec)[1:]))
     assert len(parts[0] & parts[1]) >= 8  # the tiles, tables of offsets, the tasks
-    assert len(parts[0] - parts[1]) == 2  # the end of a tile, and what brings near that
+    assert len(parts[0] - parts[1]) == 2  # the end of a tile, and what brings that near

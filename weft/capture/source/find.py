@@ -25,8 +25,7 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
     found = [
         (node, owner)
         for node, owner in _definitions("".join(lines), code.co_firstlineno)
-        if _name(node) == code.co_name
-        and _arguments(node) == code.co_varnames[: _count(code)]
+        if _name(node) == code.co_name and _arguments(node) == code.co_varnames[: _count(code)]
     ]
     if len(found) > 1:
         places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
