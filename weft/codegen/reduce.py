@@ -4,13 +4,14 @@ their params.
 
 from __future__ import annotations
 
+from weft.codegen.jit import vector_bytes
 from weft.codegen.reduce_chains import chains, staged
 from weft.codegen.reduce_columns import columns
 from weft.codegen.reduce_frame import Frame, spans
 from weft.codegen.reduce_monoid import Lanes, State, read, upto
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
-from weft.ops.scalar import walk
+from weft.ops.scalar import Scalar, walk
 from weft.schedule.reduce_spec import LANES, ReduceSpec
 
 #: scalar operations from which on a rule is long
@@ -79,7 +80,7 @@ def _long_row(
             step = t.op("lshr", r, Value("i64", "6"))
             _step(f, lanes, bases, once, t.add(start, r), masks, step)
 
-        if f.spec.rule is not None and sum(1 for _ in walk([f.spec.rule])) > LONG:
+        if _is_long(f.spec.rule) and vector_bytes() == 64:  # where masks cost nothing
             with t.loop(0, count, LANES) as r:  # one copy of the rule does for all steps
                 some(r)
         else:
@@ -93,6 +94,10 @@ def _long_row(
         for v, new in zip(total, joined, strict=True):
             v.set(new)
     return [v.get() for v in total]
+
+
+def _is_long(rule: Scalar | None) -> bool:
+    return rule is not None and sum(1 for _ in walk([rule])) > LONG
 
 
 def _step(
