@@ -3,27 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from weft.codegen import (
-    at,
-    attention,
-    concat,
-    contract,
-    gather,
-    map,
-    reduce,
-    rows,
-    scalars,
-    scan,
-    scatter,
-    search,
-    sort,
-    spread,
-    stack,
-    transpose,
-    window,
-)
 from weft.codegen.parts import apart
 from weft.errors import WeftError
 from weft.schedule.at import AtSpec
@@ -45,27 +27,38 @@ from weft.schedule.stack import Stack
 from weft.schedule.transpose import TransposeSpec
 from weft.schedule.window import WindowSpread
 
+
+def _family(name: str) -> Callable[[Any], str]:
+    """The family in a module of this room, which is loaded when it is first asked."""
+
+    def lower(spec: Any) -> str:
+        text: str = import_module(f"weft.codegen.{name}").lower(spec)
+        return text
+
+    return lower
+
+
 FAMILIES: dict[type, Callable[[Any], str]] = {
-    MapSpec: map.lower,
-    TransposeSpec: transpose.lower,
-    AtSpec: at.lower,
-    Attention: attention.lower,
-    RowSpec: rows.lower,
-    ReduceSpec: reduce.lower,
-    ContractSpec: contract.lower,
-    GatherRows: gather.lower,
-    GatherElements: gather.lower,
-    Scatter: scatter.lower,
-    Scan: scan.lower,
-    ScalarSpec: scalars.lower,
-    Nonzero: search.lower,
-    SearchSorted: search.lower,
-    Sort: sort.lower,
-    TopK: sort.lower,
-    Concat: concat.lower,
-    Spread: spread.lower,
-    Stack: stack.lower,
-    WindowSpread: window.lower,
+    MapSpec: _family("map"),
+    TransposeSpec: _family("transpose"),
+    AtSpec: _family("at"),
+    Attention: _family("attention"),
+    RowSpec: _family("rows"),
+    ReduceSpec: _family("reduce"),
+    ContractSpec: _family("contract"),
+    GatherRows: _family("gather"),
+    GatherElements: _family("gather"),
+    Scatter: _family("scatter"),
+    Scan: _family("scan"),
+    ScalarSpec: _family("scalars"),
+    Nonzero: _family("search"),
+    SearchSorted: _family("search"),
+    Sort: _family("sort"),
+    TopK: _family("sort"),
+    Concat: _family("concat"),
+    Spread: _family("spread"),
+    Stack: _family("stack"),
+    WindowSpread: _family("window"),
 }
 
 
