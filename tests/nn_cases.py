@@ -345,6 +345,7 @@ POOLS = [
         (IMAGE, (3, 2), (1, 3), (1, 0)),
         (IMAGE, 3, 2, 1, {"ceil_mode": True}),
         (IMAGE, 2, 1, 0, {"dilation": 3}),
+        (IMAGE, 5, 3, 0, {"dilation": 2, "ceil_mode": True}),  # every window sticks out
         (IMAGE[0], 3),
         (normal(1, 2, 20, 20), 9, 1, 4),
         (normal(2, 3, 40, 70), 3, 2, 1),
@@ -376,6 +377,7 @@ POOLS = [
         (LINE, 3, 2, 1),
         (LINE[0], 4, 1),
         (LINE, 5, 3, 2, {"ceil_mode": True}),
+        (normal(2, 4, 4), 5, 3, {"ceil_mode": True}),
     ),
     *cases(
         "adaptive_avg_pool2d",

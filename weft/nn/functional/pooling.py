@@ -223,10 +223,10 @@ class _Windows:
 
 
 def _places(n: int, k: int, stride: int, pad: int, dilation: int, up: bool) -> int:
-    """How many windows fit: with `up` the last may stick out, but must begin inside."""
+    """How many windows fit, none if it is less than 1: with `up` the last may stick out, be it the
+    first, but must begin inside.
+    """
     room = n + 2 * pad - dilation * (k - 1) - 1
-    if room < 0:
-        return 0
     count = -(-room // stride) + 1 if up else room // stride + 1
     return count - 1 if up and (count - 1) * stride >= n + pad else count
 
