@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from weft.ops.define import OPS, installed
+from weft.runtime import kernels
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,6 +35,17 @@ def start(
     return subprocess.run(
         command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=timeout
     )
+
+
+def forget() -> None:
+    """Kernels and their plans: as a new process finds it, but for the engine and the functions that
+    kernels have in common.
+    """
+    for op in OPS.values():
+        op.plans.clear()
+    installed.eager.known.clear()  # type: ignore[attr-defined]
+    kernels._pinned.clear()
+    kernels._live.clear()
 
 
 def resident() -> int:

@@ -70,16 +70,7 @@ DAMAGED = (
     WORK
     + """
 import os, random
-from weft.ops.define import OPS, installed
-from weft.runtime import kernels
-
-def forget():
-    "As a new process finds it, but for the engine."
-    for op in OPS.values():
-        op.plans.clear()
-    installed.eager.known.clear()
-    kernels._pinned.clear()
-    kernels._live.clear()
+from tests.robustness.lab import forget
 
 want, rng = work(), random.Random(0)
 place = os.environ["WEFT_CACHE_DIR"]
