@@ -106,7 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     cache = commands.add_parser("cache", help="the kernels kept on disk")
-    cache.add_argument("action", nargs="?", choices=("size", "clear"), default="size")
+    cache.add_argument(
+        "action", nargs="?", choices=("size", "clear"), default="size",
+        help="say how large it is (so if nothing is said), or delete all in it",
+    )  # fmt: skip
     cache.set_defaults(run=_cache)
     return p
 
