@@ -67,6 +67,10 @@ class _Planner:
             p: Spot(OPERANDS + i, 0, layout)
             for i, (p, layout) in enumerate(zip(f.params, layouts, strict=True))
         }
+        self.picks: dict[Node, list[Node]] = {}  # of ops that give several values
+        for n in f.order:
+            if n.op is result:
+                self.picks.setdefault(n.inputs[0], []).append(n)
         self.targets: dict[Node, int] = {}  # results not yet written -> base
         for i, r in enumerate(f.results):
             self.targets.setdefault(r, OPERANDS + len(f.params) + i)
@@ -189,7 +193,7 @@ class _Planner:
         types = tuple(i.type for i in n.inputs)
         layouts = tuple(s.layout if isinstance(s.layout, Layout) else None for s in inputs)
         attrs = dict(n.attrs)
-        picks = [p for p in self.f.order if p.op is result and p.inputs[0] is n]
+        picks = self.picks.get(n, ())
         out: Any = n.type
         if picks or _several(op, types, attrs):
             out = op.infer(*types, **attrs)
