@@ -1,14 +1,17 @@
 """Converted functions are the functions they were made from."""
 
+import ast
 import functools
 import inspect
 import traceback
+import types
 
 import pytest
 
 import weft as wf
 from weft.capture.source import operators
 from weft.capture.source.convert import convert, is_converted, source
+from weft.capture.source.find import definition
 
 X = wf.tensor([1.0, 2.0])
 
@@ -220,3 +223,58 @@ def test_nodes_know_their_lines_and_names():
     assert branch.loc.text == "x.sum() > 0"
     (inner,) = branch.regions[0].order[-1:]
     assert (inner.op.name, inner.name) == ("multiply", "doubled")
+
+
+AWKWARD = """
+class A:
+    def plain(self, x):
+        return x
+
+    def text(self, x):
+        said = '''
+at the left
+'''
+        return x, said
+
+    def brackets(
+        self,
+        x,
+    ):
+# a comment at the left
+        return [
+x,
+        ]
+
+    class B:
+        def inner(self, x):
+            def within(y): return y
+            return within(x)
+
+    if True:
+        def other(self, x): return (lambda y: y)(x)
+    else:
+        def other(self, x): return -x
+"""
+
+
+def test_functions_are_found_by_themselves_as_in_their_files(tmp_path):
+    path = tmp_path / "awkward.py"
+    path.write_text(AWKWARD)
+    whole = compile(AWKWARD, str(path), "exec")
+    tree = ast.parse(AWKWARD)
+    wanted = {n.lineno: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    todo, seen = [whole], []
+    while todo:
+        code = todo.pop()
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        if code.co_firstlineno in wanted and code.co_name == wanted[code.co_firstlineno].name:
+            node, owner = definition(code)
+            same = wanted[code.co_firstlineno]
+            assert ast.dump(node, include_attributes=True) == ast.dump(
+                same, include_attributes=True
+            )
+            seen.append((code.co_name, owner))
+    assert sorted(seen) == sorted(
+        [(n, "A") for n in ("plain", "text", "brackets", "other", "other")]
+        + [("inner", "B"), ("within", "B")]
+    )

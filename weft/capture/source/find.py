@@ -1,6 +1,7 @@
-"""The syntax tree of a function, from the file it was written in.
+"""The syntax tree of a function, from the file it was written in, with the lines and columns that
+it has there.
 
-The whole file is parsed once, so that lines and columns are the user's own.
+A function that stands by itself is parsed by itself: files are long. Else the whole file is, once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
@@ -22,11 +24,9 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
     lines = linecache.getlines(code.co_filename)
     if not lines:
         return None
-    found = [
-        (node, owner)
-        for node, owner in _definitions("".join(lines), code.co_firstlineno)
-        if _name(node) == code.co_name and _arguments(node) == code.co_varnames[: _count(code)]
-    ]
+    found = _fitting(_parse(_alone(lines, code.co_firstlineno)), code, _owner(code))
+    if len(found) != 1:
+        found = _fitting(_parsed("".join(lines)), code)
     if len(found) > 1:
         places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
         found = [
@@ -37,18 +37,49 @@ def definition(code: CodeType) -> tuple[Definition, str] | None:
     return found[0] if len(found) == 1 else None
 
 
-@functools.lru_cache(256)
-def _parsed(text: str) -> ast.AST | None:
+def _fitting(tree: ast.AST | None, code: CodeType, owner: str = "") -> list[tuple[Definition, str]]:
+    """The functions of a tree that a code may be of."""
+    return [
+        (node, found)
+        for node, found in ([] if tree is None else _walk(tree, owner, code.co_firstlineno))
+        if _name(node) == code.co_name and _arguments(node) == code.co_varnames[: _count(code)]
+    ]
+
+
+def _parse(text: str) -> ast.AST | None:
     try:
         return ast.parse(text)
     except SyntaxError:
         return None
 
 
-def _definitions(text: str, line: int) -> list[tuple[Definition, str]]:
-    """The functions that begin on a line."""
-    tree = _parsed(text)
-    return [] if tree is None else list(_walk(tree, "", line))
+_parsed = functools.lru_cache(256)(_parse)
+
+
+def _alone(lines: list[str], first: int) -> str:
+    """The text of the `def` on a line, up to the next line that is indented no more, in its place.
+    Where that cuts something in two, it is no Python any more.
+    """
+    start = lines[first - 1 : first]
+    if not start or not start[0].lstrip().startswith(("def ", "async def ")):
+        return ""
+    indent = start[0][: len(start[0]) - len(start[0].lstrip())]
+    inside = tuple(indent + c for c in " \t)")  # the bracket that ends its arguments
+    last = first
+    while last < len(lines):
+        line = lines[last].strip()
+        if line and line[0] != "#" and not lines[last].startswith(inside):
+            break
+        last += 1
+    before = "\n" * (first - 2) + "if True:\n" if indent else "\n" * (first - 1)
+    return before + "".join(lines[first - 1 : last])
+
+
+def _owner(code: CodeType) -> str:
+    """The class that a function stands in, from its qualified name."""
+    names = pairwise(code.co_qualname.split("."))  # the last is its own
+    classes = [name for name, inner in names if "<locals>" not in (name, inner)]
+    return classes[-1] if classes else ""
 
 
 def _walk(tree: ast.AST, owner: str, line: int) -> Iterator[tuple[Definition, str]]:
