@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from weft.capture.text import Text, an_error, written
-from weft.control.build import build_cond
+from weft.control.branches import build_cond
 from weft.control.host import emit_host, first_token
 from weft.control.region import Region
 from weft.ir import Location, user_location

@@ -12,7 +12,7 @@ from weft.capture.refusal import refused
 from weft.capture.source.calls import SPECIAL
 from weft.capture.structure import Form, flatten
 from weft.capture.text import written
-from weft.control.gradient import first_order
+from weft.control.branches import first_order
 from weft.control.host import emit_host, first_token
 from weft.errors import DTypeError
 from weft.ir import Node

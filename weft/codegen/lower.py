@@ -24,6 +24,7 @@ from weft.schedule.search import Nonzero, SearchSorted
 from weft.schedule.sort import Sort, TopK
 from weft.schedule.spread import Spread
 from weft.schedule.stack import Stack
+from weft.schedule.store import Store
 from weft.schedule.transpose import TransposeSpec
 from weft.schedule.window import WindowSpread
 
@@ -58,6 +59,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     Concat: _family("concat"),
     Spread: _family("spread"),
     Stack: _family("stack"),
+    Store: _family("store"),
     WindowSpread: _family("window"),
 }
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
-from weft.control.gradient import Piece, first_order, note_cond, note_while
-from weft.control.nodes import AGAIN, BOOL, Regions, cond, emit, run, while_, while_grad
+from weft.control.branches import Piece, build_cond, first_order
+from weft.control.gradient import note_while
+from weft.control.nodes import AGAIN, BOOL, Regions, emit, run, while_, while_grad
 from weft.control.region import Region, close
 from weft.errors import ShapeError
 from weft.ops.define import Value, as_node, data_of, installed
@@ -36,17 +37,6 @@ def truth(x: Value, place: str) -> Value:
         x = astype(x, dtype=bool_)
     out: Value = x if x.type.shape == () else reshape(x, shape=())
     return out
-
-
-def build_cond(pred: Value, pieces: Sequence[Piece]) -> tuple[Value, ...]:
-    """The values that one of two pieces gives."""
-    functions, captured = close(
-        "cond", [(r.nodes, [], [as_node(v) for v in values]) for r, _, values in pieces]
-    )
-    inputs = (pred, *map(installed.tensor, captured))
-    outs = emit(cond, inputs, tuple(functions), {})
-    note_cond(pred, pieces, outs)
-    return outs
 
 
 def state_params(region: Region, types: Sequence[Any]) -> tuple[list[Value], list[Any]]:

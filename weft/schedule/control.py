@@ -24,6 +24,7 @@ from weft.schedule.stack import (
     plan_pop,
     plan_short,
 )
+from weft.schedule.store import plan_get, plan_put
 
 ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
 
@@ -31,6 +32,9 @@ ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
 def plan_control(p: Any, n: Node) -> None:
     """Plan a node with regions, or a call of Python. `p` plans the function that it stands in."""
     inputs = [p.operand(i) for i in n.inputs]
+    if n.op.name in SINGLE:
+        p.spots[n] = SINGLE[n.op.name](p, n, inputs)
+        return
     outs = PLANS[n.op.name](p, n, inputs)
     for pick in p.f.order:
         if pick.is_pick and pick.inputs[0] is n:
@@ -172,6 +176,8 @@ def _fetch(
 
 
 PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad, "host": plan_host}
+#: nodes of one result
+SINGLE = {"put": plan_put, "get": plan_get}
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:

@@ -24,7 +24,8 @@ from weft.capture.join import (
 from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, is_left, is_signal
 from weft.capture.structure import Form, flatten
-from weft.control.build import build_cond, build_while, state_params, truth
+from weft.control.branches import build_cond
+from weft.control.build import build_while, state_params, truth
 from weft.control.nodes import BOOL
 from weft.control.region import Region
 from weft.errors import CaptureError

@@ -1,0 +1,81 @@
+"""What a loop notes of every step, as a value: for gradients that are differentiated again.
+
+`put(s, x)` is the store `s` and `x` behind it; a store is added to once, so it needs no copy.
+`get(s, i, otherwise)` is what was put as number `i`; of a store in which there is nothing,
+`otherwise`, a single number everywhere. A store without anything is all zeros. In a program the
+others say where memory of the program's begins that holds them: words of no meaning outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.autodiff.backward import constant
+from weft.buffer.interchange import copy_from_numpy
+from weft.control.nodes import is_node
+from weft.errors import DTypeError
+from weft.ops.define import Op, Value, capturing, record_call, register
+from weft.types import TensorType
+from weft.types.dtype import int64
+
+STORE = TensorType((3,), int64)
+COUNT = TensorType((), int64)
+
+
+class Held(Value):
+    """A store while a program is gone through op by op."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Any, ...]) -> None:
+        super().__init__(copy_from_numpy(np.ones(3, np.int64)))
+        self.items = items
+
+
+class _OfStore(Op):
+    """Called on real tensors it does so in Python, on symbols it becomes a node."""
+
+    def __call__(self, *xs: Any, **attrs: Any) -> Any:
+        if capturing.now is not None or any(isinstance(x, Value) and is_node(x) for x in xs):
+            return record_call(self, xs, attrs)
+        return _RUN[self.name](*xs)
+
+
+def _items(s: Any) -> tuple[Any, ...]:
+    return s.items if isinstance(s, Held) else ()
+
+
+def _put_type(s: Any, x: Any) -> Any:
+    return _store("put", s)
+
+
+def _get_type(s: Any, i: Any, otherwise: Any) -> Any:
+    _store("get", s)
+    return otherwise
+
+
+def _store(place: str, s: Any) -> Any:
+    if s is not STORE:
+        raise DTypeError(place, expected=f"a store, {STORE}", got=str(s))
+    return s
+
+
+put = register(_OfStore("put", infer=_put_type, doc="A store and a value behind it.", effect=True))
+get = register(_OfStore("get", infer=_get_type, doc="A value out of a store.", effect=True))
+_RUN: dict[str, Any] = {
+    "put": lambda s, x: Held((*_items(s), x)),
+    "get": lambda s, i, otherwise: _items(s)[i.item()] if _items(s) else otherwise,
+}
+
+
+def neutral(type_: Any) -> Value:
+    """What a sum of this type starts from: -0.0, of steps a store without anything."""
+    return constant(-0.0 if type_.dtype.is_float else 0, type_)
+
+
+def stores(count: int) -> Sequence[Value]:
+    """So many without anything."""
+    return [neutral(STORE) for _ in range(count)]

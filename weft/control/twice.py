@@ -1,0 +1,490 @@
+"""Gradients of gradients through loops.
+
+A gradient that may be differentiated goes back through a loop by a plain loop, over stores of the
+states that the loop has been in. Its own gradient goes forward through the steps again, and leaves
+what it adds to values of a step in stores, one per value: further results of the loop, whose
+cotangents go on there when the loop itself is pulled back, in the order in which the tape adds.
+
+A value of the state is one thing at the end of a step and at the start of the next. So what is
+added at the end of a step is handed on to the next one, that of the last step to the loop's
+result, and what is added at the start of the first one to what the loop started from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from weft.autodiff.mode import no_grad, recording
+from weft.autodiff.tape import Leaf, Pick, pull
+from weft.control.branches import (
+    Piece,
+    build_cond,
+    first_order,
+    frontier,
+    is_inside,
+    nodes_of,
+    note,
+)
+from weft.control.host import again
+from weft.control.nodes import emit, while_, while_grad
+from weft.control.region import Region
+from weft.control.store import COUNT, STORE, get, neutral, put, stores
+from weft.errors import CaptureError
+from weft.ir import Function, Node
+from weft.ir.rewrite import with_inputs
+from weft.ops.define import Value, closed, installed, parameter
+from weft.ops.elementwise import equal, greater, less, minimum, where
+from weft.types.record import dataclass
+
+Values = Sequence[Value]
+
+
+class Loop:
+    """A loop that was noted, as it is seen from inside: notes of its state's params (`leaves`), and
+    where each is; to which notes each value of a step leads (`ends`).
+    """
+
+    def __init__(
+        self, inits: Values, leaves: Sequence[Any], test: Piece, body: Piece, outs: Values
+    ) -> None:
+        self.inits, self.leaves, self.test, self.body, self.outs = inits, leaves, test, body, outs
+        self.region, self.params, self.values = body
+        self.place = {leaf: i for i, leaf in enumerate(leaves) if leaf is not None}
+        self.ends = [self.frontier([v.note]) if v.note is not None else [] for v in self.values]
+        self.results = [o.note for o in outs]  # as they are now: a variable may be given another
+        inside = [v.note if is_inside(v.note, self.region) else None for v in self.values]
+        #: notes of what is next a part of the state: which
+        self.ended = {
+            n: i for i, n in reversed(list(enumerate(inside))) if n is not None and self.results[i]
+        }
+        self.note: Any = None
+        self.types: dict[Any, Any] = {}  # of values of a step that have stores of cotangents
+
+    def frontier(self, roots: Sequence[Any]) -> list[Any]:
+        return frontier(roots, self.region.since)
+
+    def live(self, given: Iterable[int], on_the_way: Iterable[Any] = ()) -> list[int]:
+        """The parts of the state that have cotangents at some step, if these have one at the end,
+        and these values one at some step.
+        """
+        stack = [*given]
+        for e in on_the_way:
+            stack += [self.place[x] for x in (e, *self.frontier([e])) if x in self.place]
+        live: set[int] = set()
+        while stack:
+            i = stack.pop()
+            if i not in live:
+                live.add(i)
+                stack += [self.place[e] for e in self.ends[i] if e in self.place]
+        return sorted(live)
+
+
+# loops made of pieces
+
+
+@dataclass(frozen=True)
+class Made:
+    """A loop as a node: its functions, and what it was called with, state first."""
+
+    test: Function
+    body: Function
+    inputs: tuple[Any, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.body.results)
+
+    def run(self) -> tuple[Value, ...]:
+        return emit(while_, self.inputs, (self.test, self.body), {})
+
+    def trail(self, parts: Sequence[int]) -> tuple[Value, list[Value]]:
+        """How many steps it takes, and what parts of its state are before each."""
+        test, body, count = self.test, self.body, self.count
+        own = [_symbol(STORE) for _ in parts]
+        steps = _symbol(COUNT)
+        with closed(), no_grad():
+            lift = installed.tensor
+            kept = [put(lift(s), lift(body.params[i])) for s, i in zip(own, parts, strict=True)]
+            after = lift(steps) + 1
+        more = (*own, steps)
+        results = (*body.results, *(x.data for x in kept), after.data)
+        second = _taking(body.name, (*body.params[:count], *more, *body.params[count:]), results)
+        first = _taking(
+            test.name, (*test.params[:count], *more, *test.params[count:]), test.results
+        )
+        start, rest = self.inputs[:count], self.inputs[count:]
+        zero = neutral(COUNT)
+        outs = Made(first, second, (*start, *stores(len(parts)), zero, *rest)).run()
+        return outs[-1], list(outs[count:-1])
+
+
+def _symbol(type_: Any) -> Node:
+    return Node(parameter, (), (("position", 0), ("type", type_)), type_)
+
+
+def _taking(
+    name: str, params: Sequence[Node], results: Sequence[Node], stands: Any = ()
+) -> Function:
+    """A function of these params, which are given numbers; `stands` are nodes for some others."""
+    known: dict[Node, Node] = {}
+    for i, p in enumerate(params):
+        known[p] = Node(p.op, (), (("position", i), ("type", p.type)), p.type, p.loc)
+    made = [known[p] for p in params]
+    stands = dict(stands)
+    roots = (*stands.values(), *results)
+    for n in Function(name, (*params, *stands), roots).order:
+        if n not in known:
+            known[n] = with_inputs(n, tuple([known[stands.get(i, i)] for i in n.inputs]))
+    return Function(name, tuple(made), tuple([known[stands.get(r, r)] for r in results]))
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A param of another loop's step, the param for the store of what it was, and that read."""
+
+    param: Value
+    store: Value
+    got: Value
+
+
+def _fetched(params: Values, at: Value, region: Region) -> list[Fetch]:
+    """What another loop's params were at a step."""
+    out = []
+    for p in params:
+        s = region.parameter(STORE)
+        out.append(Fetch(p, s, get(s, at, neutral(p.type))))
+    return out
+
+
+def _walking(
+    state: Values,
+    inits: Callable[[], Values],
+    fetches: Sequence[Fetch],
+    test: tuple[set[Node], Value],
+    body: tuple[set[Node], Values],
+    supply: Callable[[list[int]], list[Value]],
+) -> Made:
+    """A loop that goes by the steps of others. `supply` gives the stores it is found to need, by
+    their places among the fetches.
+    """
+    own = [x.data for x in (*state, *(f.param for f in fetches), *(f.store for f in fetches))]
+    results = [x.data for x in (*body[1], *(f.got for f in fetches))]
+    (first, second), captured = again(
+        "while_grad", [(test[0], own, [test[1].data]), (body[0], own, results)]
+    )
+    n, m = len(state), len(fetches)
+    params, ends = second.params[n : n + m], second.results[: len(second.results) - m]
+    stands = dict(zip(params, second.results[len(ends) :], strict=True))
+    read: set[Node] = set()
+    stack = list(ends)
+    while stack:
+        x = stack.pop()
+        x = stands.get(x, x)
+        if x not in read:
+            read.add(x)
+            stack.extend(x.inputs)
+    needed = [j for j in range(m) if second.params[n + m + j] in read]
+
+    given = supply(needed)
+
+    def left(f: Function) -> list[Node]:
+        kept = [f.params[n + m + j] for j in needed]
+        return [*f.params[:n], *kept, *f.params[n + 2 * m :]]
+
+    return Made(
+        _taking(first.name, left(first), first.results),
+        _taking(second.name, left(second), ends, {params[j]: stands[params[j]] for j in needed}),
+        (*inits(), *given, *map(installed.tensor, captured)),
+    )
+
+
+# the way back
+
+
+class Trail:
+    """Stores of what a loop's state was before each step, made when they are asked for."""
+
+    def __init__(self, made: Made) -> None:
+        self.made, self.known = made, dict[int, Value]()
+        self.steps: Any = None
+
+    def parts(self, wanted: Sequence[int]) -> list[Value]:
+        new = [i for i in wanted if i not in self.known]
+        if new or self.steps is None:
+            self.steps, found = self.made.trail(new)
+            self.known.update(zip(new, found, strict=True))
+        return [self.known[i] for i in wanted]
+
+
+def _param(x: Value, region: Region) -> Value:
+    """A param for a part of the state."""
+    out = region.parameter(x.type)
+    if recording.get() and x.type.dtype.is_float:
+        out.note = Leaf()
+        region.leaves.add(out.note)
+    return out
+
+
+def _piece(
+    roots: Sequence[tuple[Any, Value]],
+    stops: Sequence[Any],
+    sums: dict[Any, Value],
+    merged: dict[Any, Any],
+    results: Callable[[dict[Any, Value]], list[Value]],
+) -> Piece:
+    """A step pulled back, one of two ways."""
+    with Region() as region:
+        found = pull(
+            roots, [*stops, *merged], retain=True, create_graph=recording.get(), sums=sums,
+            merged=merged,
+        )  # fmt: skip
+        return region, (), results(found)
+
+
+def _of(found: dict[Any, Value], n: Any, type_: Any) -> Value:
+    """The cotangent of a note, if there is one."""
+    return found[n] if n in found else neutral(type_)
+
+
+# the way back
+
+
+def pull_again(
+    loop: Loop,
+    g: dict[Any, Value],
+    wanted: Sequence[Any],
+    sums: dict[Any, Value],
+    parents: Sequence[Any],
+    types: dict[Any, Any],
+) -> dict[Any, Value]:
+    """A loop pulled back so that it can be differentiated, or going on from what was left there
+    when that was done: `g` has cotangents of results, and stores of those of values of a step.
+    """
+    rows = {e: s for e, s in g.items() if type(e) is not int}
+    if rows:
+        first_order(while_grad, "second derivatives")
+    values, leaves, inits = loop.values, loop.leaves, loop.inits
+    live = loop.live([i for i in g if type(i) is int], rows)
+    ends = [leaves[i] for i in live]
+    reach = {e for i in live for e in loop.ends[i]} | {x for e in rows for x in loop.frontier([e])}
+    asked = {p for p in wanted if p is not None}
+    inside = [p for p in parents if p in asked and p in reach]
+    starts = {inits[i].note for i in live} - {None}
+    groups = inside + [p for p in parents if p in asked and p in starts and p not in inside]
+    if not groups:
+        return {}
+    begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
+    gs = [g[i] if i in g else neutral(values[i].type) for i in live]
+    functions, captured = again("while", [nodes_of(loop.test), nodes_of(loop.body)])
+    first, second = functions
+    trail = Trail(Made(first, second, (*inits, *map(installed.tensor, captured))))
+    with Region() as back:
+        left = back.parameter(COUNT)
+        own = [_param(x, back) for x in (*gs, *begun)]
+        slopes, totals = own[: len(gs)], dict(zip(groups, own[len(gs) :], strict=True))
+        with no_grad():
+            at = left - 1
+            is_first = equal(at, 0)
+            fetches = _fetched(loop.params, at, back)
+            now = {e: get(s, at, neutral(loop.types[e])) for e, s in rows.items()}
+        roots = [(values[i].note, x) for i, x in zip(live, slopes, strict=True)]
+        roots += [(e, x) for e, x in now.items() if e not in loop.place]
+        merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
+        begun_here = {p: totals[p] for p in inside}
+        begun_here |= {e: x for e, x in now.items() if e in loop.place}
+
+        def at_start(found: dict[Any, Value]) -> list[Value]:
+            return [*(neutral(x.type) for x in slopes), *(found[p] for p in groups)]
+
+        def later(found: dict[Any, Value]) -> list[Value]:
+            gone_on = [found.get(e) for e in ends]
+            over = [
+                neutral(x.type) if y is None else y for x, y in zip(slopes, gone_on, strict=True)
+            ]
+            return [*over, *(found[p] if p in found else totals[p] for p in groups)]
+
+        pieces = [
+            _piece(roots, [*groups, *ends], totals, merged, at_start),
+            _piece(roots, [*inside, *ends], begun_here, {}, later),
+        ]
+        outs = build_cond(is_first, pieces)
+    back.nodes |= loop.region.nodes
+    with Region() as check, no_grad():
+        more = greater(left, 0)
+    state, after = (left, *own), (at, *outs)
+    made = _walking(
+        state,
+        lambda: (trail.steps, *gs, *begun),
+        fetches,
+        (check.nodes, more),
+        (back.nodes, after),
+        trail.parts,
+    )
+    results = made.run()
+    if recording.get():
+        inputs = (trail.steps, *gs, *begun)
+        _note_back(
+            loop,
+            trail,
+            Trail(made),
+            Loop(inputs, [x.note for x in state], (check, (), ()), (back, state, after), results),
+        )
+    with Region() as idle:
+        none = dict(zip(groups, begun, strict=True))
+        for i, x in zip(live, gs, strict=True):
+            if inits[i].note in none:
+                none[inits[i].note] = none[inits[i].note] + x
+    ran = (Region(), (), results[1 + len(gs) :])
+    out = build_cond(equal(trail.steps, 0), [(idle, (), list(none.values())), ran])
+    return dict(zip(groups, out, strict=True))
+
+
+def _note_back(loop: Loop, trail: Trail, own: Trail, back: Loop) -> None:
+    """Note the way back through a loop, a loop itself."""
+    known = {**loop.region.types, **back.region.types}
+    reached = dict.fromkeys(e for found in back.ends for e in found if e not in back.place)
+    parents: dict[Any, Any] = {}  # and their types
+    for e in reached:
+        if e in loop.place:
+            i = loop.place[e]
+            parents[Pick(loop.note, e)] = STORE
+            parents[loop.inits[i].note] = loop.inits[i].type
+            loop.types[e] = loop.inits[i].type
+        elif e in loop.ended:
+            i = loop.ended[e]
+            parents[Pick(loop.note, loop.leaves[i])] = STORE
+            parents[loop.results[i]] = loop.outs[i].type
+            loop.types[loop.leaves[i]] = loop.outs[i].type
+        elif is_inside(e, loop.region):
+            parents[Pick(loop.note, e)] = STORE
+            loop.types[e] = known[e]
+        else:
+            parents[e] = known[e]
+    for x in back.inits:
+        parents[x.note] = x.type
+    parents.pop(None, None)
+
+    def pull_(_: Any, g: dict[int, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
+        first_order(while_grad, "second derivatives")
+        with no_grad():
+            return _forth(loop, trail, own, back, g, [p for p in parents if p in wanted], sums)
+
+    noted = [v.note is not None for v in back.values]
+    back.note = note(while_, back.outs, noted, list(parents), parents, pull_)
+
+
+def _forth(
+    loop: Loop,
+    trail: Trail,
+    own: Trail,
+    back: Loop,
+    g: dict[int, Value],
+    asked: Sequence[Any],
+    sums: dict[Any, Value],
+) -> dict[Any, Value]:
+    """The way back through a loop pulled back, which goes the loop's way."""
+    live = back.live(g)
+    reach = dict.fromkeys(e for i in live for e in back.ends[i] if e not in back.place)
+    inner = [e for e in reach if e in loop.place or is_inside(e, loop.region)]
+    parts = [loop.place.get(e, loop.ended.get(e)) for e in inner]
+    handed = sorted({i for i in parts if i is not None})
+    first = {loop.leaves[i]: loop.inits[i].note for i in handed if loop.inits[i].note in asked}
+    ones = [p for p in asked if (p in reach and p not in inner) or p in first.values()]
+    aside = [e for e in inner if e not in loop.place and e not in loop.ended]
+    rows = [e for e in (*(loop.leaves[i] for i in handed), *aside) if Pick(loop.note, e) in asked]
+    begun = [back.inits[i].note for i in live if back.inits[i].note is not None]
+    if len({*begun, *ones}) < len(begun) + len(ones):
+        raise CaptureError(
+            "gradient of a loop's gradient",
+            expected="cotangents of a loop's results that are different tensors",
+            got="one tensor for two",
+            hint="run this function eagerly",
+        )
+    last = trail.steps - 1
+    with Region() as forth:
+        at = forth.parameter(COUNT)
+        gs = [forth.parameter(back.values[i].type) for i in live]
+        totals = {p: forth.parameter(_type(p, loop, back)) for p in ones}
+        handed_on = {i: forth.parameter(loop.outs[i].type) for i in handed}
+        kept = {e: forth.parameter(STORE) for e in rows}
+        is_first, is_last = equal(at, 0), equal(at, last)
+        fetches = _fetched(loop.params, at, forth)
+        fetches += _fetched(back.params, last - at, forth)
+        ends, begin = {}, {}
+        for i in handed:
+            n = next((v for v, k in loop.ended.items() if k == i), None)
+            row, out = sums.get(Pick(loop.note, loop.leaves[i])), sums.get(loop.results[i])
+            none = neutral(loop.outs[i].type)
+            next_row = none if row is None else get(row, minimum(at + 1, last), none)
+            ends[i] = n, where(is_last, none if out is None else out, next_row)
+            if n is not None:
+                begin[n] = ends[i][1]
+        for e in aside:
+            if Pick(loop.note, e) in sums:
+                begin[e] = get(sums[Pick(loop.note, e)], at, neutral(loop.types[e]))
+        for i in live:
+            n = back.inits[i].note
+            if n in sums:
+                begin[back.leaves[i]] = where(is_last, sums[n], neutral(sums[n].type))
+        roots = [(back.values[i].note, x) for i, x in zip(live, gs, strict=True)]
+        stops = [*(back.leaves[i] for i in live), *ones, *inner]
+
+        def given(found: dict[Any, Value], starts: bool) -> list[Value]:
+            slopes = [_of(found, back.leaves[i], x.type) for i, x in zip(live, gs, strict=True)]
+            over = [found.get(n, begun) for n, begun in ends.values()]
+            here = {loop.leaves[i]: neutral(x.type) if starts else x for i, x in handed_on.items()}
+            there = [
+                here[e] if e in here and (starts or e not in found)
+                else _of(found, e, loop.types[e])
+                for e in rows
+            ]  # fmt: skip
+            return [*slopes, *(found[p] for p in ones), *over, *there]
+
+        so_far = {loop.leaves[i]: x for i, x in handed_on.items()}
+        pieces = [
+            _piece(roots, stops, begin | totals, first, lambda found: given(found, True)),
+            _piece(roots, stops, begin | totals | so_far, {}, lambda found: given(found, False)),
+        ]
+        outs = build_cond(is_first, pieces)
+        count = len(outs) - len(rows)
+        new = [put(kept[e], x) for e, x in zip(rows, outs[count:], strict=True)]
+        after = (at + 1, *outs[:count], *new)
+    forth.nodes |= back.region.nodes | loop.region.nodes
+    with Region() as check:
+        more = less(at, trail.steps)
+    ahead = [(sums.get(loop.results[i]), loop.outs[i].type) for i in handed]
+    inits = (
+        neutral(COUNT),
+        *(g[i] if i in g else neutral(x.type) for i, x in zip(live, gs, strict=True)),
+        *(sums[p] if p in sums else neutral(x.type) for p, x in totals.items()),
+        *(neutral(type_) if x is None else x for x, type_ in ahead),
+        *stores(len(rows)),
+    )
+    split = len(loop.params)
+
+    def supply(needed: list[int]) -> list[Value]:
+        found = trail.parts([j for j in needed if j < split])
+        return found + own.parts([j - split for j in needed if j >= split])
+
+    results = list(
+        _walking(
+            (at, *gs, *totals.values(), *handed_on.values(), *kept.values()),
+            lambda: inits, fetches, (check.nodes, more), (forth.nodes, after), supply,
+        ).run()
+    )[1:]  # fmt: skip
+    found: dict[Any, Value] = {}
+    idle = equal(trail.steps, 0)
+    for i, x in zip(live, results, strict=False):
+        n = back.inits[i].note
+        found[n] = where(idle, sums[n] if n in sums else neutral(x.type), x)
+    results = results[len(live) :]
+    found |= dict(zip((*ones, *(loop.results[i] for i in handed)), results, strict=False))
+    names = [Pick(loop.note, e) for e in rows]
+    found |= dict(zip(names, results[len(ones) + len(handed) :], strict=True))
+    return {p: x for p, x in found.items() if p in asked}
+
+
+def _type(p: Any, loop: Loop, back: Loop) -> Any:
+    types = {x.note: x.type for x in loop.inits}
+    return types[p] if p in types else {**loop.region.types, **back.region.types}[p]
