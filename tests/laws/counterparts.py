@@ -66,6 +66,7 @@ FUNCTIONAL = {
 WITHOUT = {
     **dict.fromkeys(("constant", "parameter", "result"), "no computation, a part of a graph"),
     **dict.fromkeys(("cond", "while", "while_grad"), "control flow, tested in tests/control"),
+    **dict.fromkeys(("put", "get"), "of loops differentiated twice, tested in tests/control"),
     "host": "a call of Python, tested in tests/control",
     **dict.fromkeys(
         ("normal", "randint", "random_bits", "uniform"), "numbers of Weft's own generator"

@@ -203,18 +203,23 @@ def _walking(
 
 
 class Trail:
-    """Stores of what a loop's state was before each step, made when they are asked for."""
+    """How many steps a loop takes, and stores of what parts of its state were before each."""
 
     def __init__(self, made: Made) -> None:
         self.made, self.known = made, dict[int, Value]()
         self.steps: Any = None
 
-    def parts(self, wanted: Sequence[int]) -> list[Value]:
+    def parts(self, wanted: list[int]) -> list[Value]:
+        """Made where this is called, and kept for what is called there and further in."""
+        self.steps, found = self.made.trail(wanted)
+        self.known.update(zip(wanted, found, strict=True))
+        return found
+
+    def more(self, wanted: list[int]) -> list[Value]:
+        """The same anywhere else: what there is, and others, which are not kept."""
         new = [i for i in wanted if i not in self.known]
-        if new or self.steps is None:
-            self.steps, found = self.made.trail(new)
-            self.known.update(zip(new, found, strict=True))
-        return [self.known[i] for i in wanted]
+        found = dict(zip(new, self.made.trail(new)[1], strict=True)) if new else {}
+        return [found[i] if i in found else self.known[i] for i in wanted]
 
 
 def _param(x: Value, region: Region) -> Value:
@@ -393,13 +398,15 @@ def _forth(
     ones = [p for p in asked if (p in reach and p not in inner) or p in first.values()]
     aside = [e for e in inner if e not in loop.place and e not in loop.ended]
     rows = [e for e in (*(loop.leaves[i] for i in handed), *aside) if Pick(loop.note, e) in asked]
-    begun = [back.inits[i].note for i in live if back.inits[i].note is not None]
-    if len({*begun, *ones}) < len(begun) + len(ones):
+    begun = {i: back.inits[i].note for i in live if back.inits[i].note is not None}
+    holders = {n: i for i, n in reversed(begun.items()) if n not in ones}
+    shared = len(holders) < len(begun)  # one tensor was the start of two
+    if any(loop.place.get(loop.values[i].note) in handed for i in loop.live(handed)):
         raise CaptureError(
             "gradient of a loop's gradient",
-            expected="cotangents of a loop's results that are different tensors",
-            got="one tensor for two",
-            hint="run this function eagerly",
+            expected="variables that are computed in every step",
+            got="one that takes another's value as it is",
+            hint="write a = b.clone() instead of a = b, or run this function eagerly",
         )
     last = trail.steps - 1
     with Region() as forth:
@@ -423,16 +430,20 @@ def _forth(
         for e in aside:
             if Pick(loop.note, e) in sums:
                 begin[e] = get(sums[Pick(loop.note, e)], at, neutral(loop.types[e]))
-        for i in live:
-            n = back.inits[i].note
-            if n in sums:
+        for n, i in holders.items():
+            if n in sums and not shared:
                 begin[back.leaves[i]] = where(is_last, sums[n], neutral(sums[n].type))
         roots = [(back.values[i].note, x) for i, x in zip(live, gs, strict=True)]
         stops = [*(back.leaves[i] for i in live), *ones, *inner]
+        so_far = {loop.leaves[i]: x for i, x in handed_on.items()}
 
-        def given(found: dict[Any, Value], starts: bool) -> list[Value]:
-            slopes = [_of(found, back.leaves[i], x.type) for i, x in zip(live, gs, strict=True)]
-            over = [found.get(n, begun) for n, begun in ends.values()]
+        def given(found: dict[Any, Value], starts: bool, joined: bool) -> list[Value]:
+            slopes = []
+            for i, x in zip(live, gs, strict=True):
+                n = begun.get(i) if joined else None
+                gone = n is not None and holders.get(n) != i
+                slopes.append(_of({} if gone else found, n or back.leaves[i], x.type))
+            over = [found.get(n, other) for n, other in ends.values()]
             here = {loop.leaves[i]: neutral(x.type) if starts else x for i, x in handed_on.items()}
             there = [
                 here[e] if e in here and (starts or e not in found)
@@ -441,12 +452,26 @@ def _forth(
             ]  # fmt: skip
             return [*slopes, *(found[p] for p in ones), *over, *there]
 
-        so_far = {loop.leaves[i]: x for i, x in handed_on.items()}
-        pieces = [
-            _piece(roots, stops, begin | totals, first, lambda found: given(found, True)),
-            _piece(roots, stops, begin | totals | so_far, {}, lambda found: given(found, False)),
-        ]
-        outs = build_cond(is_first, pieces)
+        def step(joined: bool) -> tuple[Value, ...]:
+            """What a step adds; `joined`, values of the state are what that was at first."""
+            so = begin | totals
+            same = {back.leaves[i]: n for i, n in begun.items()} if joined else {}
+            so |= {n: sums[n] for n in holders if joined and n in sums}
+            ends_at = [*stops, *same.values()]
+            pieces = [
+                _piece(roots, ends_at, so, same | first, lambda x: given(x, True, joined)),
+                _piece(roots, ends_at, so | so_far, same, lambda x: given(x, False, joined)),
+            ]
+            return build_cond(is_first, pieces)
+
+        if shared:
+            with Region() as one:
+                joined = step(True)
+            with Region() as other:
+                apart = step(False)
+            outs = build_cond(is_last, [(one, (), joined), (other, (), apart)])
+        else:
+            outs = step(False)
         count = len(outs) - len(rows)
         new = [put(kept[e], x) for e, x in zip(rows, outs[count:], strict=True)]
         after = (at + 1, *outs[:count], *new)
@@ -464,8 +489,8 @@ def _forth(
     split = len(loop.params)
 
     def supply(needed: list[int]) -> list[Value]:
-        found = trail.parts([j for j in needed if j < split])
-        return found + own.parts([j - split for j in needed if j >= split])
+        found = trail.more([j for j in needed if j < split])
+        return found + own.more([j - split for j in needed if j >= split])
 
     results = list(
         _walking(
@@ -476,8 +501,9 @@ def _forth(
     found: dict[Any, Value] = {}
     idle = equal(trail.steps, 0)
     for i, x in zip(live, results, strict=False):
-        n = back.inits[i].note
-        found[n] = where(idle, sums[n] if n in sums else neutral(x.type), x)
+        n = begun.get(i)
+        if holders.get(n) == i:
+            found[n] = where(idle, sums[n] if n in sums else neutral(x.type), x)
     results = results[len(live) :]
     found |= dict(zip((*ones, *(loop.results[i] for i in handed)), results, strict=False))
     names = [Pick(loop.note, e) for e in rows]
