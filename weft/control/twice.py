@@ -27,17 +27,13 @@ from weft.control.branches import (
     note,
 )
 from weft.control.host import again
-from weft.control.nodes import emit, while_, while_grad
+from weft.control.nodes import while_, while_grad
 from weft.control.region import Region
 from weft.control.store import COUNT, STORE, get, neutral, put, stores
+from weft.control.walk import Made, Trail, Values, fetched, walking
 from weft.errors import CaptureError
-from weft.ir import Function, Node
-from weft.ir.rewrite import with_inputs
-from weft.ops.define import Value, closed, installed, parameter
+from weft.ops.define import Value, installed
 from weft.ops.elementwise import equal, greater, less, minimum, where
-from weft.types.record import dataclass
-
-Values = Sequence[Value]
 
 
 class Loop:
@@ -78,148 +74,6 @@ class Loop:
                 live.add(i)
                 stack += [self.place[e] for e in self.ends[i] if e in self.place]
         return sorted(live)
-
-
-# loops made of pieces
-
-
-@dataclass(frozen=True)
-class Made:
-    """A loop as a node: its functions, and what it was called with, state first."""
-
-    test: Function
-    body: Function
-    inputs: tuple[Any, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.body.results)
-
-    def run(self) -> tuple[Value, ...]:
-        return emit(while_, self.inputs, (self.test, self.body), {})
-
-    def trail(self, parts: Sequence[int]) -> tuple[Value, list[Value]]:
-        """How many steps it takes, and what parts of its state are before each."""
-        test, body, count = self.test, self.body, self.count
-        own = [_symbol(STORE) for _ in parts]
-        steps = _symbol(COUNT)
-        with closed(), no_grad():
-            lift = installed.tensor
-            kept = [put(lift(s), lift(body.params[i])) for s, i in zip(own, parts, strict=True)]
-            after = lift(steps) + 1
-        more = (*own, steps)
-        results = (*body.results, *(x.data for x in kept), after.data)
-        second = _taking(body.name, (*body.params[:count], *more, *body.params[count:]), results)
-        first = _taking(
-            test.name, (*test.params[:count], *more, *test.params[count:]), test.results
-        )
-        start, rest = self.inputs[:count], self.inputs[count:]
-        zero = neutral(COUNT)
-        outs = Made(first, second, (*start, *stores(len(parts)), zero, *rest)).run()
-        return outs[-1], list(outs[count:-1])
-
-
-def _symbol(type_: Any) -> Node:
-    return Node(parameter, (), (("position", 0), ("type", type_)), type_)
-
-
-def _taking(
-    name: str, params: Sequence[Node], results: Sequence[Node], stands: Any = ()
-) -> Function:
-    """A function of these params, which are given numbers; `stands` are nodes for some others."""
-    known: dict[Node, Node] = {}
-    for i, p in enumerate(params):
-        known[p] = Node(p.op, (), (("position", i), ("type", p.type)), p.type, p.loc)
-    made = [known[p] for p in params]
-    stands = dict(stands)
-    roots = (*stands.values(), *results)
-    for n in Function(name, (*params, *stands), roots).order:
-        if n not in known:
-            known[n] = with_inputs(n, tuple([known[stands.get(i, i)] for i in n.inputs]))
-    return Function(name, tuple(made), tuple([known[stands.get(r, r)] for r in results]))
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """A param of another loop's step, the param for the store of what it was, and that read."""
-
-    param: Value
-    store: Value
-    got: Value
-
-
-def _fetched(params: Values, at: Value, region: Region) -> list[Fetch]:
-    """What another loop's params were at a step."""
-    out = []
-    for p in params:
-        s = region.parameter(STORE)
-        out.append(Fetch(p, s, get(s, at, neutral(p.type))))
-    return out
-
-
-def _walking(
-    state: Values,
-    inits: Callable[[], Values],
-    fetches: Sequence[Fetch],
-    test: tuple[set[Node], Value],
-    body: tuple[set[Node], Values],
-    supply: Callable[[list[int]], list[Value]],
-) -> Made:
-    """A loop that goes by the steps of others. `supply` gives the stores it is found to need, by
-    their places among the fetches.
-    """
-    own = [x.data for x in (*state, *(f.param for f in fetches), *(f.store for f in fetches))]
-    results = [x.data for x in (*body[1], *(f.got for f in fetches))]
-    (first, second), captured = again(
-        "while_grad", [(test[0], own, [test[1].data]), (body[0], own, results)]
-    )
-    n, m = len(state), len(fetches)
-    params, ends = second.params[n : n + m], second.results[: len(second.results) - m]
-    stands = dict(zip(params, second.results[len(ends) :], strict=True))
-    read: set[Node] = set()
-    stack = list(ends)
-    while stack:
-        x = stack.pop()
-        x = stands.get(x, x)
-        if x not in read:
-            read.add(x)
-            stack.extend(x.inputs)
-    needed = [j for j in range(m) if second.params[n + m + j] in read]
-
-    given = supply(needed)
-
-    def left(f: Function) -> list[Node]:
-        kept = [f.params[n + m + j] for j in needed]
-        return [*f.params[:n], *kept, *f.params[n + 2 * m :]]
-
-    return Made(
-        _taking(first.name, left(first), first.results),
-        _taking(second.name, left(second), ends, {params[j]: stands[params[j]] for j in needed}),
-        (*inits(), *given, *map(installed.tensor, captured)),
-    )
-
-
-# the way back
-
-
-class Trail:
-    """How many steps a loop takes, and stores of what parts of its state were before each."""
-
-    def __init__(self, made: Made) -> None:
-        self.made, self.known = made, dict[int, Value]()
-        self.steps: Any = None
-
-    def parts(self, wanted: list[int]) -> list[Value]:
-        """Made where this is called, and kept for what is called there and further in."""
-        self.steps, found = self.made.trail(wanted)
-        self.known.update(zip(wanted, found, strict=True))
-        return found
-
-    def more(self, wanted: list[int]) -> list[Value]:
-        """The same anywhere else: what there is, and others, which are not kept."""
-        new = [i for i in wanted if i not in self.known]
-        found = dict(zip(new, self.made.trail(new)[1], strict=True)) if new else {}
-        return [found[i] if i in found else self.known[i] for i in wanted]
 
 
 def _param(x: Value, region: Region) -> Value:
@@ -291,7 +145,7 @@ def pull_again(
         with no_grad():
             at = left - 1
             is_first = equal(at, 0)
-            fetches = _fetched(loop.params, at, back)
+            fetches = fetched(loop.params, at, back)
             now = {e: get(s, at, neutral(loop.types[e])) for e, s in rows.items()}
         roots = [(values[i].note, x) for i, x in zip(live, slopes, strict=True)]
         roots += [(e, x) for e, x in now.items() if e not in loop.place]
@@ -303,10 +157,7 @@ def pull_again(
             return [*(neutral(x.type) for x in slopes), *(found[p] for p in groups)]
 
         def later(found: dict[Any, Value]) -> list[Value]:
-            gone_on = [found.get(e) for e in ends]
-            over = [
-                neutral(x.type) if y is None else y for x, y in zip(slopes, gone_on, strict=True)
-            ]
+            over = [_of(found, e, x.type) for e, x in zip(ends, slopes, strict=True)]
             return [*over, *(found[p] if p in found else totals[p] for p in groups)]
 
         pieces = [
@@ -318,7 +169,7 @@ def pull_again(
     with Region() as check, no_grad():
         more = greater(left, 0)
     state, after = (left, *own), (at, *outs)
-    made = _walking(
+    made = walking(
         state,
         lambda: (trail.steps, *gs, *begun),
         fetches,
@@ -416,8 +267,8 @@ def _forth(
         handed_on = {i: forth.parameter(loop.outs[i].type) for i in handed}
         kept = {e: forth.parameter(STORE) for e in rows}
         is_first, is_last = equal(at, 0), equal(at, last)
-        fetches = _fetched(loop.params, at, forth)
-        fetches += _fetched(back.params, last - at, forth)
+        fetches = fetched(loop.params, at, forth)
+        fetches += fetched(back.params, last - at, forth)
         ends, begin = {}, {}
         for i in handed:
             n = next((v for v, k in loop.ended.items() if k == i), None)
@@ -493,7 +344,7 @@ def _forth(
         return found + own.more([j - split for j in needed if j >= split])
 
     results = list(
-        _walking(
+        walking(
             (at, *gs, *totals.values(), *handed_on.values(), *kept.values()),
             lambda: inits, fetches, (check.nodes, more), (forth.nodes, after), supply,
         ).run()
