@@ -54,6 +54,37 @@ def test_guarded_loads_stay_inside(shape, behind):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u2", "i1", "?"])
+def test_rows_of_any_length_read_at_any_step(dtype, target):
+    """Vectors of every element or of every second one; the last of a row may overlap the one
+    before. Nothing outside is read.
+    """
+
+    def skipping(i, x, *, step, first):
+        at = i[1] * step - first
+        there = x((i[0], at), where=(i[1] >= first) & (i[1] >= 0), otherwise=0)
+        return select(there > 0, there, x((i[0], at + first))) if dtype != "?" else there
+
+    rng = np.random.default_rng(1)
+    for width in (1, 2, 5, 15, 16, 17, 31, 33, 63, 64, 65, 70):
+        for step in (1, 2, 3):
+            for first in (0, 1):
+                x = rng.integers(-3, 4, (2, (width - 1) * step + 1)).astype(dtype)
+                for behind in (True, False):
+                    attrs = {"step": step, "first": first}
+                    got = run(
+                        skipping, x, shape=(2, width), dtype=dtype, attrs=attrs, behind=behind,
+                        target=TARGETS[target],
+                    )  # fmt: skip
+                    j = np.arange(width)
+                    at = np.maximum(j * step - first, 0)
+                    there = np.where(j >= first, x[:, at], 0).astype(dtype)
+                    rest = x[:, j * step]
+                    want = there if dtype == "?" else np.where(there > 0, there, rest)
+                    np.testing.assert_array_equal(got, want)
+
+
 def test_a_guarded_load_of_an_empty_operand_reads_nothing():
     def rule(i, x):
         return x(i, where=i[0] < x.shape[0], otherwise=7)

@@ -2,10 +2,11 @@
 params.
 
 A row of the result is walked along its last index j. What does not depend on j is computed once a
-row. Conditions that compare j with something fixed (the edges of a padding, a diagonal) cut the row
-into segments in which they are constant; within a segment indices are linear in j, so that a load
-is a vector load where its step is 1. A rule that is beyond that (it divides j, or looks j up) is
-computed one element at a time.
+row, or once for all of them. Conditions that compare j with something fixed (the edges of a
+padding, a diagonal) cut the row into segments in which they are constant; within a segment indices
+are linear in j, so that a load is a vector load where its step is 1, and two where it is 2
+(windows). A rule that is beyond that (it divides j, or looks j up) is computed one element at a
+time.
 
 A guarded load reads from stack memory instead of the operand where its guard does not hold: no
 branch, no stray access.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.codegen.at_levels import Levels
-from weft.codegen.extern import Kernel
+from weft.codegen.extern import TRUE, Kernel
 from weft.codegen.text import Value, i64, module
 from weft.codegen.verbs import emit, memory, register
 from weft.ops.scalar import Scalar, walk
@@ -56,6 +57,7 @@ class _At:
     def write(self) -> Kernel:
         t = self.t
         t.store(Value("<64 x i8>", "zeroinitializer"), self.nothing, 64)
+        self._keep(self.levels.once, self._leaf(None))
         with t.tasks() as task:
             which, part = t.divmod(task, self.per_row)
             first, begin = t.mul(which, self.block), t.mul(part, self.piece)
@@ -96,39 +98,63 @@ class _At:
         streams = [self._stream(n) for n in range(len(levels.streams))]
         lanes = self._lanes()
 
-        def body(vectors: bool) -> None:
+        def body(step: int) -> None:
             def one(i: Value, w: int) -> None:
                 leaf = self._leaf(
                     i,
                     w,
-                    lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, vectors),
+                    lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, step),
                 )
                 (value,) = emit(t, [levels.root], w, leaf)
                 t.write(self.spec.root.dtype, value, out, i, w)
 
-            t.strip(begin, end, self._widths(lanes, vectors), one)
+            widths = self._widths(lanes, step)
+            if step:
+                self._cover(begin, end, widths, one)
+            else:
+                t.strip(begin, end, widths, one)
 
         if lanes == 1:
-            return body(False)
+            return body(0)
         if not streams:
             return self._computed(out, begin, end, lanes)
-        straight = Value("i1", "true")
-        for _, step, guard in streams:
-            unit = t.compare("icmp eq", step, i64(1))
-            if guard is not None:
-                unit = t.op("or", unit, t.op("xor", guard, Value("i1", "true")))
-            straight = t.op("and", straight, unit)
-        with t.when(straight):
-            body(True)
-        with t.when(t.op("xor", straight, Value("i1", "true"))):
-            body(False)
+        others = TRUE
+        for step in (1, 2) if any(s.skips for s in levels.streams) else (1,):
+            all_ = self._steps(streams, step)
+            with t.when(all_):
+                body(step)
+            others = t.op("and", others, t.op("xor", all_, TRUE))
+        with t.when(others):
+            body(0)
         return None
 
-    def _widths(self, lanes: int, vectors: bool) -> tuple[int, ...]:
+    def _steps(self, streams: Sequence[tuple[Value, Value, Value | None]], wanted: int) -> Value:
+        """Whether all loads of a segment that read anything have this step."""
+        t, all_ = self.t, TRUE
+        for _, step, guard in streams:
+            own = t.compare("icmp eq", step, i64(wanted))
+            if guard is not None:
+                own = t.op("or", own, t.op("xor", guard, TRUE))
+            all_ = t.op("and", all_, own)
+        return all_
+
+    def _cover(
+        self, begin: Value, end: Value, widths: tuple[int, ...], one: Callable[[Value, int], None]
+    ) -> None:
+        """`one(i, lanes)` over the range; the last vector begins early enough to end with it."""
+        t, lanes = self.t, widths[0]
+        last = t.sub(end, lanes)
+        long = t.compare("icmp sge", last, begin)
+        with t.when(long), t.loop(begin, end, lanes) as i:
+            one(t.min(i, last), lanes)
+        with t.when(t.op("xor", long, TRUE)):
+            t.strip(begin, end, widths[1:], one)
+
+    def _widths(self, lanes: int, step: int) -> tuple[int, ...]:
         """Vectors, then single elements. Rows may be short: a simple rule gets a step between."""
         if lanes == 1:
             return (1,)
-        short = vectors and lanes >= 8 and len(walk([self.levels.root])) <= SIMPLE
+        short = step == 1 and lanes >= 8 and len(walk([self.levels.root])) <= SIMPLE
         return (lanes, lanes // 4, 1) if short else (lanes, 1)
 
     def _computed(self, out: Value, begin: Value, end: Value, lanes: int) -> None:
@@ -205,15 +231,25 @@ class _At:
         d: DType,
         i: Value,
         lanes: int,
-        vectors: bool,
+        known: int,
     ) -> Value:
+        """The elements from index `i` on; `known` is the step, or 0 if that is known when it
+        runs.
+        """
         t, (origin, step, guard) = self.t, stream
         m = memory(d)
-        here = t.at(origin, m, i if vectors else t.mul(i, step))
+        here = t.at(origin, m, t.mul(i, known or step))
         if guard is not None:
             here = t.select(guard, here, self.nothing)
-        if lanes == 1 or vectors:
+        if lanes == 1 or known == 1:
             return t.read(d, here, 0, lanes)
+        if known == 2:  # the second vector begins an element early: nothing behind the last is read
+            many = memory(d, lanes)
+            pair = [t.load(many, t.at(here, m, n), d.itemsize) for n in (0, lanes - 1)]
+            picks = [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]
+            said = ", ".join(f"i32 {p}" for p in picks)
+            x = t.let(many, f"shufflevector {pair[0]}, {pair[1]}, <{lanes} x i32> <{said}>")
+            return t.convert("trunc", x, register(bool_, lanes)) if d is bool_ else x
         stride = step if guard is None else t.select(guard, step, i64(0))
         out = Value(memory(d, lanes), "poison")
         for lane in range(lanes):

@@ -1,5 +1,5 @@
-"""How often each part of an index function has to be computed: once a row, once a segment of it, or
-at every index.
+"""How often each part of an index function has to be computed: once, once a row, once a segment of
+it, or at every index.
 
 Let j be the last index. A comparison of values linear in j, with coefficients known now that differ
 by 1 at most, changes at one place in the row; such places are the breaks between segments, and the
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from weft.ops.scalar import Scalar, const, select, text, walk
 from weft.types.dtype import bool_, int64
 
-ROW, SEGMENT, INNER = range(3)
+ONCE, ROW, SEGMENT, INNER = range(4)
 
 _COMPARE = ("lt", "le", "eq", "ne")
 
@@ -29,12 +29,15 @@ class Linear(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A load whose place is linear in j: slots of its place at j = 0, its step and its guard."""
+    """A load whose place is linear in j: slots of its place at j = 0, its step and its guard; and
+    whether the op itself may skip elements.
+    """
 
     node: Scalar
     start: int
     step: int
     guard: int | None
+    skips: bool
 
 
 def _number(n: int) -> Scalar:
@@ -50,12 +53,14 @@ class Levels:
         self.axis = axis
         self.breaks: list[Scalar] = []
         self.streams: list[Stream] = []
+        self.once: list[tuple[int, Scalar]] = []
         self.per_row: list[tuple[int, Scalar]] = []
         self.per_segment: list[tuple[int, Scalar]] = []
         self._level: dict[int, int] = {}
         self._linear: dict[int, Linear | None] = {}
         self._alive: list[Scalar] = []  # ids in the tables above stay those of living nodes
         self._slots: dict[int, Scalar] = {}
+        self._inside: tuple[dict[int, Scalar], ...] = ({}, {}, {})  # per level: nodes as said there
         self._next = 0
         self.linear = all(self._fits(n) for n in walk([root]))
         if not self.linear:  # one element at a time: no segments
@@ -104,10 +109,12 @@ class Levels:
     def level(self, n: Scalar) -> int:
         found = self._level.get(id(n))
         if found is None:
-            if n.verb == "index" and n.value == self.axis:
-                found = INNER
+            if n.verb == "index":
+                found = INNER if n.value == self.axis else ROW
             else:
-                found = max(map(self.level, n.args), default=ROW)
+                least = ROW if n.verb == "load" else ONCE
+                found = max(map(self.level, n.args), default=least)
+                found = max(found, least)
             self._level[id(n)] = found
             self._alive.append(n)
         return found
@@ -173,11 +180,13 @@ class Levels:
         self._next += 1
         number = self._next
         self._slots[number] = n
-        if self.level(n) == ROW:
-            self.per_row.append((number, n))
-        else:
-            inside = rewrite(n, lambda m: self._leaf_of(m) if self.level(m) == ROW else None)
-            self.per_segment.append((number, inside))
+        level = self.level(n)
+
+        def outer(m: Scalar) -> Scalar | None:
+            return self._leaf_of(m) if self.level(m) < level else None
+
+        inside = rewrite(n, outer, self._inside[level])
+        (self.once, self.per_row, self.per_segment)[level].append((number, inside))
         return number
 
     def _leaf_of(self, n: Scalar) -> Scalar | None:
@@ -200,24 +209,30 @@ class Levels:
 
     def _streamed(self, n: Scalar) -> Scalar:
         guard = n.args[-1] if n.args and n.args[-1].dtype is bool_ else None
-        start, step = _number(0), _number(0)
+        start, step, skips = _number(0), _number(0), False
         for axis, a in enumerate(n.args[:-1] if guard is not None else n.args):
             stride = Scalar("param", (), int64, (n.value, axis))
             part = self.as_linear(a)
             assert part is not None
             start, step = start + part.base * stride, step + part.step * stride
+            skips = skips or part.known is None
         self._alive += [start, step]
         held = self._slot(start), self._slot(step)
         same = next((k for k, s in enumerate(self.streams) if s.node is n), None)
         if same is None:
-            self.streams.append(Stream(n, *held, None if guard is None else self._slot(guard)))
+            held_guard = None if guard is None else self._slot(guard)
+            self.streams.append(Stream(n, *held, held_guard, skips))
             same = len(self.streams) - 1
         return Scalar("input", (), n.dtype, ("stream", same))
 
 
-def rewrite(root: Scalar, replace: Callable[[Scalar], Scalar | None]) -> Scalar:
-    """`root` with every outermost node for which `replace` gives another one replaced."""
-    done: dict[int, Scalar] = {}
+def rewrite(
+    root: Scalar, replace: Callable[[Scalar], Scalar | None], known: dict[int, Scalar] | None = None
+) -> Scalar:
+    """`root` with every outermost node for which `replace` gives another one replaced. What is
+    `known` of nodes that stay alive is used again and added to.
+    """
+    done = {} if known is None else known
 
     def visit(n: Scalar) -> Scalar:
         found = done.get(id(n))
