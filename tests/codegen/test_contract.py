@@ -5,6 +5,7 @@ threads, the target.
 import ctypes
 import random
 import time
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -60,6 +61,66 @@ def conv(x, w, stride=1, pad=0, dilation=1):
     to_w = Contraction(("n", "o", "y0", "y1"), ("n", "c", *windows), ("o", "c", "t0", "t1"),
                        (("t0", w.shape[2]), ("t1", w.shape[3])))  # fmt: skip
     return forward, to_x, to_w
+
+
+def put_in_order(launch, *operands):
+    """The operands as a launch takes them that wants one packed ahead."""
+    i, wanted = launch.ahead
+    x = operands[i]
+    strides = [s * x.itemsize for s in wanted.strides]
+    packed = np.ascontiguousarray(np.lib.stride_tricks.as_strided(x, wanted.type.shape, strides))
+    return *operands[:i], packed, *operands[i + 1 :]
+
+
+@on_targets
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_weights_packed_ahead_give_the_same_bits(dtype, target, monkeypatch):
+    """Of images whose channels are neighbours in the result, so that these are the columns."""
+    monkeypatch.setattr("weft.schedule.contract.WORTH", np.inf)
+    rng = np.random.default_rng(3)
+    shapes = [
+        (1, 8, 14, 64, 3, 1, 1), (2, 12, 7, 64, 3, 1, 1), (1, 3, 22, 32, 7, 2, 3),
+        (1, 160, 4, 32, 3, 1, 1), (3, 30, 9, 64, 2, 1, 0),
+    ]  # fmt: skip
+    for n, c, h, o, k, stride, pad in shapes[: 5 if dtype == "f4" else 2]:
+        x, w = values(rng, (n, c, h, h), dtype), values(rng, (o, c, k, k), dtype)
+        forward = replace(conv(x, w, stride, pad)[0], out=("n", "y0", "y1", "o"))
+        want = oracle(x, w, forward)
+        turned = np.ascontiguousarray(w.transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
+        for weights, threads in ((w, 1), (w, 2), (turned, 3)):
+            said = layout(x), layout(weights), forward, threads, VECTOR[target]
+            launch = plan_contract(*said, fixed=frozenset({0, 1}))
+            assert launch.ahead is not None
+            assert launch.ahead[0] == 1
+            operands = put_in_order(launch, x, weights)
+            same(run(launch, *operands, target=TARGETS[target], threads=threads), want)
+
+
+def test_weights_packed_ahead_of_results_that_are_turned():
+    rng = np.random.default_rng(3)
+    x, w = values(rng, (2, 36, 7, 7), "f4"), values(rng, (64, 36, 3, 3), "f4")
+    forward, *_ = conv(x, w, 1, 1)
+    launch = plan_contract(layout(x), layout(w), forward, 2, fixed=frozenset({1}))
+    if VECTOR["host"] == 64:
+        assert launch.phases[0].spec.turned
+        assert launch.ahead is not None
+    operands = put_in_order(launch, x, w) if launch.ahead else (x, w)
+    same(run(launch, *operands, threads=2), oracle(x, w, forward))
+
+
+@on_targets
+def test_the_columns_of_a_product_packed_ahead(target, monkeypatch):
+    monkeypatch.setattr("weft.schedule.contract.WORTH", np.inf)
+    rng = np.random.default_rng(4)
+    for a, b, c in [
+        (values(rng, (70, 130), "f4"), values(rng, (130, 192), "f4"), MATMUL),
+        (values(rng, (70, 1300), "f4"), values(rng, (192, 1300), "f4").T, MATMUL),
+    ]:
+        shapes = layout(a), layout(b), c, 2, VECTOR[target]
+        launch = plan_contract(*shapes, fixed=frozenset({0, 1}))
+        assert launch.ahead is not None
+        got = run(launch, *put_in_order(launch, a, b), target=TARGETS[target], threads=2)
+        same(got, oracle(a, b, c))
 
 
 @on_targets

@@ -32,6 +32,7 @@ from weft.codegen.contract_pack import (
     shuffle,
     turn,
 )
+from weft.codegen.contract_tile import prefetch
 from weft.codegen.text import Text, Value, i64
 from weft.ops.scalar import Scalar
 from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending, accumulator
@@ -187,13 +188,11 @@ class _Operand:
 
     def foresee(self, write: bool) -> None:
         """Bring the row's first columns near, if they are neighbours."""
-        t, name, size = self.t, "llvm.prefetch.p0", self.width * self.dtype.itemsize
+        t, size = self.t, self.width * self.dtype.itemsize
         if self.mode == "c":
-            t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
             here = self._at(self.row, get(t, self.cols, 0))
             for byte in (*range(0, size - 1, 64), size - 1):
-                at = t.at(here, "i8", byte)
-                t.emit(f"call void @{name}({at}, i32 {int(write)}, i32 3, i32 1)")
+                prefetch(t, t.at(here, "i8", byte), write)
 
     def _at(self, pointer: Value, offset: Value) -> Value:
         return self.t.at(pointer, verbs.memory(self.dtype), offset)

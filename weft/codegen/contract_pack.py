@@ -93,7 +93,7 @@ class Packing:
         self.elements, self.many = (vector(x, self.lanes) for x in (self.element, self.one))
         self.align, self.wide = spec.dtype.itemsize, spec.wide
         self.panel_bytes = spec.panel * spec.wide
-        self.packed = spec.r not in ("place", "turn")
+        self.packed = spec.r not in ("place", "turn", "panels")
 
     def element_at(self, t: Text, pointer: Value, offset: int | Value) -> Value:
         return t.at(pointer, self.element, offset)

@@ -20,6 +20,7 @@ from weft.codegen.contract_index import (
     repeat,
 )
 from weft.codegen.contract_pack import Packing, low_bits, masked
+from weft.codegen.contract_tile import prefetch
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
 
@@ -69,9 +70,11 @@ def _pitch(t: Text, spec: ContractSpec, length: Value) -> Value:
 
 
 def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: Value) -> None:
-    """Plane by plane of the last two axes, row by row along the last."""
-    p = Packing(spec)
-    last, high = t.sub(arg("n"), 1), t.sub(arg("n"), 2)
+    """Plane by plane of the last two axes, row by row along the last. Planes along the axis before
+    these are equally spaced; `counters` count through those before that.
+    """
+    p, n = Packing(spec), arg("n")
+    last, high = t.sub(n, 1), t.sub(n, 2)
     dense = "any" not in (spec.slab_l, spec.slab_r)
     length, begin, size, stride = (
         get(t, lengths, last),
@@ -83,31 +86,49 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
         get(t, begins, high),
         *(_field(t, high, f) for f in ("size", "stride")),
     )
-    step, up_step = (None if dense else _field(t, axis, "step") for axis in (last, high))
+    deep = t.lt(i64(0), high)  # whether there is a third axis
+    third = t.select(deep, t.sub(high, 1), i64(0))
+    planes, first, planes_there, apart = (
+        t.select(deep, x, i64(other))
+        for x, other in (
+            (get(t, lengths, third), 1),
+            (get(t, begins, third), 0),
+            (_field(t, third, "size"), 1),
+            (_field(t, third, "stride"), 0),
+        )
+    )
+    steps = None if dense else [_field(t, axis, "step") for axis in (last, high, third)]
+    step, up_step, apart_by = steps or (None, None, None)
+    if apart_by is not None:
+        apart_by = t.select(deep, apart_by, i64(1))
     out, more = t.variable(arg("out", "ptr")), t.variable(i64(1))
     with repeat(t, more):
         offset, inside = t.variable(i64(0)), t.variable(YES)
-        with t.loop(0, high) as a:
+        with t.loop(0, third) as a:
             u = t.add(get(t, begins, a), get(t, counters, a))
             by = None if dense else _field(t, a, "step")
             at, ok = _element(t, u, _field(t, a, "size"), by)
             inside.set(both(t, inside.get(), ok))
             increase(t, offset, t.mul(at, _field(t, a, "stride")))
-        plane, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
-        if masked(spec) and dense:
-            from_ = p.element_at(t, plane, t.mul(up, up_stride))
-            low, high_rows = (_clamp(t, t.sub(x, up), rows) for x in (i64(0), up_size))
-            there = (low, t.select(some, high_rows, low))
-            _dense_plane(t, p, out.get(), from_, (begin, length, size), there, rows, up_stride)
-            out.set(p.element_at(t, out.get(), t.mul(rows, _pitch(t, spec, length))))
-        else:
-            with t.loop(0, rows) as i:
-                at, ok = _element(t, t.add(up, i), up_size, up_step)
-                there_is = t.select(both(t, some, ok), size, i64(0))
-                row = p.element_at(t, plane, t.mul(at, up_stride))
-                _sparse_row(t, p, out.get(), row, begin, length, there_is, stride, step)
-                out.set(p.element_at(t, out.get(), _pitch(t, spec, length)))
-        _count_up(t, high, lengths, counters, more)
+        whole, some = p.element_at(t, arg("source", "ptr"), offset.get()), inside.get()
+        with t.loop(0, planes) as k:
+            at, ok = _element(t, t.add(first, k), planes_there, apart_by)
+            plane, there_is = p.element_at(t, whole, t.mul(at, apart)), both(t, some, ok)
+            if masked(spec) and dense:
+                from_ = p.element_at(t, plane, t.mul(up, up_stride))
+                low, high_rows = (_clamp(t, t.sub(x, up), rows) for x in (i64(0), up_size))
+                there = (low, t.select(there_is, high_rows, low))
+                strides = up_stride, apart
+                _dense_plane(t, p, out.get(), from_, (begin, length, size), there, rows, strides)
+                out.set(p.element_at(t, out.get(), t.mul(rows, _pitch(t, spec, length))))
+            else:
+                with t.loop(0, rows) as i:
+                    at, ok = _element(t, t.add(up, i), up_size, up_step)
+                    elements = t.select(both(t, there_is, ok), size, i64(0))
+                    row = p.element_at(t, plane, t.mul(at, up_stride))
+                    _sparse_row(t, p, out.get(), row, begin, length, elements, stride, step)
+                    out.set(p.element_at(t, out.get(), _pitch(t, spec, length)))
+        _count_up(t, third, lengths, counters, more)
 
 
 def _element(t: Text, u: Value, size: Value, step: Value | None) -> tuple[Value, Value]:
@@ -123,12 +144,13 @@ def _element(t: Text, u: Value, size: Value, step: Value | None) -> tuple[Value,
 
 def _dense_plane(
     t: Text, p: Packing, out: Value, source: Value, along: tuple[Value, Value, Value],
-    there: tuple[Value, Value], rows: Value, stride: Value,
+    there: tuple[Value, Value], rows: Value, strides: tuple[Value, Value],
 ) -> None:  # fmt: skip
     """Rows, a vector wide at a time, with zeros where nothing is. `along` is a row's first
-    coordinate, how many follow, and how many elements there are; `there` which rows there are.
+    coordinate, how many follow, and how many elements there are; `there` which rows there are;
+    `strides` are from row to row and from plane to plane: the next plane is brought near.
     """
-    begin, length, size = along
+    (begin, length, size), (stride, apart) = along, strides
     pitch = _pitch(t, p.spec, length)
     zero = Value(p.elements, "zeroinitializer")
     with t.loop(0, length, p.lanes) as i:
@@ -143,6 +165,7 @@ def _dense_plane(
                 x = zero
                 if low is there[0]:
                     x = p.some(t, from_.get(), bits)
+                    prefetch(t, p.element_at(t, from_.get(), apart), write=False)
                     from_.set(p.element_at(t, from_.get(), stride))
                 t.store(x, to.get(), p.align)
                 to.set(p.element_at(t, to.get(), pitch))

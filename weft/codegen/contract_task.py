@@ -28,7 +28,7 @@ from weft.codegen.contract_index import (
     walk,
 )
 from weft.codegen.contract_pack import Packing
-from weft.codegen.contract_tile import largest, tile_height
+from weft.codegen.contract_tile import largest, prefetch, tile_height
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import ContractSpec
 
@@ -142,6 +142,11 @@ class Task:
         t, f = self.t, self.f
         if self.spec.shared:
             return shared_panels(t, self.spec, self.block, self.depth)
+        if self.spec.r == "panels":
+            before = t.mul(div(t, self.col, i64(self.spec.panel)), f["depth"])
+            first = t.mul(t.add(before, self.depth), self.p.panel_bytes)
+            panel = t.mul(f["depth"], self.p.panel_bytes)
+            return t.at(t.pointer(f.address, f["r_word"]), "i8", first), panel
         out, panel = f.part("packed_r"), t.mul(f["depth_block"], self.p.panel_bytes)
         block = (self.batch, self.col, self.width, self.depth, self.steps)
         self._call("pack_columns", *memory(), *block, out, panel)
@@ -264,13 +269,26 @@ class Task:
                 self._call("foresee", *memory(), *tile)
         start = t.select(self.resumed, c, self._own("zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))
-        args = (self.steps, *l, r, r_step, start, start_row, c, c_row)
+        ahead = self._ahead(r, i, j) if self.spec.r == "panels" else ()
+        args = (self.steps, *l, r, r_step, *ahead, start, start_row, c, c_row)
         self._call(t.add(number, len(CODE)), *args)
         with t.when(invert(t, direct)):
             with t.when(self.last):
                 self._finish(c, rows, cols, i, j)
             with t.when(t.lt(i64(1), f["depth_blocks"])):
                 self.partial.set(t.at(c, "i8", self.spec.tile.heights[0] * p.panel_bytes))
+
+    def _ahead(self, r: Value, i: Cursor, j: Cursor) -> tuple[Value, Value]:
+        """What a tile brings near: its share of the panel that comes next, and how much of that at
+        each step. Behind the last panel comes the first of the next block of depth.
+        """
+        t, size = self.t, i64(self.p.panel_bytes)
+        beside = t.lt(t.add(j.now, self.spec.panel), self.width)
+        below = t.at(self.packed, "i8", t.mul(self.steps, size))
+        after = t.select(beside, t.at(r, "i8", self.panel), t.select(self.last, r, below))
+        there = t.mul(div(t, t.mul(size, i.now), self.height), self.steps)
+        step = div(t, t.mul(size, i.step), self.height)
+        return t.at(after, "i8", there), step
 
     def _finish(self, tile: Value, rows: Value, cols: Value, i: Cursor, j: Cursor) -> None:
         """Bring a tile whose sums are complete to the results."""
@@ -287,13 +305,11 @@ class Task:
 
     def _foresee(self, c: Value, c_row: Value, rows: Value) -> None:
         """Bring the result's next tile near while this one is computed."""
-        t, name = self.t, "llvm.prefetch.p0"
-        t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
+        t = self.t
         with t.loop(0, rows) as row:
             here = t.at(c, "i8", t.mul(row, c_row))
             for v in range(self.spec.tile.widths[0]):
-                p = t.at(here, "i8", v * self.spec.tile.vector)
-                t.emit(f"call void @{name}({p}, i32 1, i32 3, i32 1)")
+                prefetch(t, t.at(here, "i8", v * self.spec.tile.vector), write=True)
 
 
 def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tuple[Value, Value]:

@@ -44,13 +44,16 @@ def tile_height(t: Text, left: Value, tile: Tile) -> tuple[Value, Value]:
 def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     """tile(steps, l, l_row, l_step, r, r_step, first, first_row, c, c_row): what `first` holds plus
     the products, to c. Strides in bytes. Through a table there is l_over behind l_row: the stride
-    to the middle row of the tallest tile, whose halves may lie apart.
+    to the middle row of the tallest tile, whose halves may lie apart. Where r is found packed there
+    are `ahead` and `ahead_step` behind r_step: what is brought near meanwhile, a line at each step.
     """
     through = spec.l == "table"  # l_step is a table of offsets
     l = {"l": "ptr noalias", "l_row": "i64"} | ({"l_over": "i64"} if through else {})
     l |= {"l_step": "ptr" if through else "i64"}
     middle = rows // 2 if through and rows == spec.tile.heights[0] else 0
     r = {"r": "ptr noalias", "r_step": "i64"}
+    fetches = spec.r == "panels"
+    r |= {"ahead": "ptr", "ahead_step": "i64"} if fetches else {}
     ends = {"first": "ptr", "first_row": "i64", "c": "ptr", "c_row": "i64"}
     t = function(tile_name(rows, vectors), "void", steps="i64", **l, **r, **ends)
     acc = accumulator(spec.dtype)
@@ -85,7 +88,12 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     l_at, r_at = phi("ptr", "l_at", l_first), phi("ptr", "r_at", arg("r", "ptr"))
     if through:
         table = phi("ptr", "table", arg("l_step", "ptr"))
+    if fetches:
+        ahead = phi("ptr", "ahead_at", arg("ahead", "ptr"))
     sums = [phi(many, f"sum{n}", x) for n, x in enumerate(starts)]
+    if fetches:
+        prefetch(t, ahead, write=False, level=2)
+        t.emit(f"%ahead_at.next = getelementptr i8, {ahead}, {arg('ahead_step')}")
     rs = [t.load(many, p, align) for p in across(r_at)]
     for i, row in enumerate(down("l", l_at)):
         x = t.splat(t.load(one, row, align), spec.lanes)
@@ -145,6 +153,13 @@ def turning_tile_function(spec: ContractSpec, rows: int) -> Text:
         t.store(total.get(), row("c", i), p.wide)
     t.emit("ret void")
     return t
+
+
+def prefetch(t: Text, here: Value, write: bool, level: int = 3) -> None:
+    """Bring a line of memory near: 3 to the nearest cache, 2 to the next."""
+    name = "llvm.prefetch.p0"
+    t.declares.setdefault(name, f"declare void @{name}(ptr, i32, i32, i32)")
+    t.emit(f"call void @{name}({here}, i32 {int(write)}, i32 {level}, i32 1)")
 
 
 def multiply_add(t: Text, a: Value, b: Value, c: Value) -> str:

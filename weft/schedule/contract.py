@@ -25,6 +25,7 @@ from weft.schedule.contract_labels import (
 )
 from weft.schedule.contract_params import join, piece
 from weft.schedule.contract_spec import (
+    OPERANDS,
     RUNS,
     SQUARE,
     TURN,
@@ -39,6 +40,8 @@ from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
+#: elements of r, read from far away, above which it is too, for few rows
+FAR_READ = 1 << 18
 #: products up to which r is read in place: packing would not pay
 SMALL = 1 << 15
 #: steps from which columns that are dense along the sum are read in place, for few rows
@@ -47,6 +50,8 @@ DENSE = 16
 CLASH = 4096
 #: steps of depth so many bytes apart are slow to read again and again
 FAR_APART = 1024
+#: part of the time that is left where columns are packed ahead, at most: that copy takes memory
+WORTH = 1.0
 
 
 def plan_contract(
@@ -56,11 +61,13 @@ def plan_contract(
     threads: int,
     vector: int = 64,
     epilogue: Epilogue | None = None,
+    fixed: frozenset[int] = frozenset(),
 ) -> Launch:
     """The launch of `c` on operands of these layouts; `vector` is the bytes of a register.
 
     The result is dense, its axes in the order of `c.out`. With an epilogue, operands are a, b and
-    its extras, and there is such a result for each of its rules.
+    its extras, and there is such a result for each of its rules. Of `fixed` operands (a is 0, b is
+    1) one may be wanted packed ahead: see `Launch.ahead`.
     """
     sizes = label_sizes(a, b, c)
     out = Layout.dense(TensorType([sizes[n] for n in c.out], a.type.dtype))
@@ -84,31 +91,58 @@ def plan_contract(
     parts = [whole] if nothing else classes(whole, sizes)
     ps = resolve_parts(parts)
     heavy = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps) > HEAVY
+    heavy = heavy or sum(p.batch.size * p.cols.size * p.steps for p in ps) > FAR_READ
     if not heavy:
         threads = 1
-    spec, blocks = _choose(ps, _spec(ps, vector), threads)
+    fixed = fixed if heavy else frozenset()
+    spec, blocks = _choose(ps, _spec(ps, vector), threads, fixed)
     if heavy and ps[0].r.windowed and accumulator(a.type.dtype) is a.type.dtype:
         others = resolve_parts(parts, turned=True)
         if all(p.cols.size >= spec.lanes for p in others):
             turned = replace(_spec(others, vector), turned=True)
-            turned, other = _choose(others, turned, threads)
+            turned, other = _choose(others, turned, threads, fixed)
             if sum(b.cycles for b in other) < sum(b.cycles for b in blocks):
                 ps, spec, blocks = others, turned, other
     if epilogue:
         spec = replace(spec, ending=_ending(ps, spec, epilogue))
     numbers = epilogue.numbers if epilogue else ()
     pieces = [piece(p, spec, b, threads, numbers) for p, b in zip(ps, blocks, strict=True)]
-    return join(spec, pieces, [_moves(p, outs) for p in parts], outs, heavy)
+    launch = join(spec, pieces, [_moves(p, outs) for p in parts], outs, heavy)
+    return replace(launch, ahead=_ahead(ps[0], spec)) if spec.r == "panels" else launch
 
 
 def _choose(
-    ps: Sequence[Problem], spec: ContractSpec, threads: int
+    ps: Sequence[Problem], spec: ContractSpec, threads: int, fixed: frozenset[int]
 ) -> tuple[ContractSpec, list[Blocks]]:
     """The cheapest blocks of all parts."""
     blocks = [choose(p, spec, threads) for p in ps]
     if len({b.shared for b in blocks}) > 1:
         blocks = [choose(p, spec, threads, share=False) for p in ps]
-    return replace(spec, shared=blocks[0].shared, parts=len(ps) > 1), blocks
+    spec = replace(spec, shared=blocks[0].shared, parts=len(ps) > 1)
+    if ps[0].r.word - OPERANDS in fixed and _may_be_ahead(ps, spec):
+        panels = replace(spec, r="panels", shared=False)
+        others = [choose(ps[0], panels, threads)]
+        if others[0].cycles < blocks[0].cycles * WORTH:
+            return panels, others
+    return spec, blocks
+
+
+def _may_be_ahead(ps: Sequence[Problem], spec: ContractSpec) -> bool:
+    """Whether the columns are packed at all, all for once, and fill panels."""
+    p = ps[0]
+    plain = len(ps) == 1 and not p.r.windowed and not p.batch.names
+    packs = spec.r not in ("place", "turn") and accumulator(p.dtype) is p.dtype
+    return plain and packs and p.cols.sizes[-1] % spec.panel == 0
+
+
+def _ahead(p: Problem, spec: ContractSpec) -> tuple[int, Layout]:
+    """Which operand is wanted packed, and how its elements follow each other then: panels of
+    columns, step after step of the sum.
+    """
+    (*outer, inner), (*apart, near) = p.cols.sizes, p.cols.strides("r")
+    sizes = (*outer, inner // spec.panel, *p.depth.sizes, spec.panel)
+    strides = (*apart, near * spec.panel, *p.depth.strides("r"), near)
+    return p.r.word - OPERANDS, Layout(TensorType(sizes, p.dtype), strides)
 
 
 def _moves(part: Part, outs: tuple[Layout, ...]) -> list[int]:

@@ -19,6 +19,8 @@ ALONE = 1 << 19
 LONG = 1 << 14
 #: a sum of no more steps is not cut for its length; longer ones into blocks of no more than DEPTH
 WHOLE_DEPTH, DEPTH = 768, 512
+#: the same of a sum whose columns are packed ahead
+DEEP = 1152
 #: bytes of packed columns that a task works on at a time: half a second-level cache, or more where
 #: every block of columns packs the rows anew
 NEAR, NEAR_BESIDE_ROWS = 544 << 10, 2 << 20
@@ -46,8 +48,13 @@ CHAINS = 8
 FETCH = 1.0
 #: cycles that a tile takes for one step of depth and a panel of columns beside its products
 PANEL_COST = 1.5
+#: the same, of a task's first panel where columns are packed ahead: nothing brought that near
+LATE = 6.0
 #: cycles to copy an element with its padding
-COPY = 0.6
+COPY = 0.4
+#: part of a task that the last one keeps the other threads waiting, about; where columns are packed
+#: ahead, tasks are equal
+WAIT, WAIT_EQUAL = 0.3, 0.1
 #: cycles of a task, of a tile beside its products, of one more phase
 TASK_COST, TILE_COST, PHASE_COST = 1500.0, 200.0, 8000.0
 #: cycles to transpose a tile and store it
@@ -69,6 +76,11 @@ class Cut:
     @property
     def blocks(self) -> int:
         return self.size // self.span * self.span_blocks
+
+    @property
+    def whole(self) -> int:
+        """How many blocks are no smaller than others."""
+        return self.size // self.span * (self.span // self.block)
 
     def pieces(self, unit: int) -> int:
         """How many units all blocks take, none shared by two."""
@@ -101,7 +113,7 @@ def choose(p: Problem, spec: ContractSpec, threads: int, share: bool = True) -> 
     if threads == 1 and little:
         return best
     least = float("inf")
-    packs = share and spec.r not in ("place", "turn")
+    packs = share and spec.r not in ("place", "turn", "panels")
     all_rows = [(rows, _tiles_of(p, spec, rows)) for rows in _cuts(p.rows, p.l, 2)]
     unit = spec.panel
     if spec.r == "place" and spec.tile.heights[0] <= 4:  # see _depth: long rows
@@ -126,16 +138,19 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
             return min(k, 8)
         return min(k, 16 if k * p.cols.size * spec.wide > FAR else 4096)
     near = NEAR if spec.l == "place" else NEAR_BESIDE_ROWS
-    if k <= WHOLE_DEPTH and k * cols * spec.wide <= near:
+    whole, deepest = WHOLE_DEPTH, DEPTH
+    if spec.r == "panels":  # a panel at a time comes near
+        cols, whole, deepest = spec.panel, DEEP, DEEP
+    if k <= whole and k * cols * spec.wide <= near:
         return k
     unit = 1
     if p.l.windowed or p.r.windowed:  # whole channels: a block's copy is no larger than need be
         for n in reversed(p.depth.sizes[1:]):
-            if unit * n > DEPTH:
+            if unit * n > deepest:
                 break
             unit *= n
     most = near // (up(cols, spec.panel) * spec.wide)
-    most = min(max(most, 128), DEPTH if p.rows.size > 4 else 4 * DEPTH)
+    most = min(max(most, 128), deepest if p.rows.size > 4 else 4 * DEPTH)
     return min(k, up(-(-k // -(-k // max(most, unit))), unit))
 
 
@@ -178,7 +193,9 @@ class _Estimate:
         self.vectors = cols.pieces(spec.lanes * narrow) * narrow
         self.panels = cols.pieces(spec.panel)
         self.cols_blocks = cols.blocks
-        each = {"place": READ, "near": PACK_NEAR, "rows": PACK_NEAR}.get(spec.r, PACK_APART)
+        each = {"place": READ, "near": PACK_NEAR, "rows": PACK_NEAR, "panels": FETCH}.get(
+            spec.r, PACK_APART
+        )
         if p.r.windowed:
             each = PACK_APART + PACK_ENDS * min(spec.lanes / p.cols.sizes[-1], 1.0)
         elif spec.r == "any" or (spec.r == "depth" and p.depth.run("r") < LINE):
@@ -194,6 +211,7 @@ class _Estimate:
         far = SHARE_NEAR + (SHARE_FAR - SHARE_NEAR) * min(room / FAR, 1.0)
         if self.batch * self.cols_blocks < threads:
             far += SHARE_APART
+        self.late = LATE * min(room / NEAR_BESIDE_ROWS, 1.0)
         self.share = self.pack + self.batch * self.vectors * self.k * far
 
     def cycles(self, rows: Cut, in_tiles: tuple[int, int], shared: bool) -> float:
@@ -215,10 +233,15 @@ class _Estimate:
             copied = p.l.slab(p.batch, p.rows, rows.block, p.depth, self.depth)
             total += tasks * self.depth_blocks * copied * COPY
         total += (self.fetch if shared else self.pack) * rows.blocks
+        if self.spec.r == "panels":
+            total += tasks * self.depth * self.spec.tile.widths[0] * self.late
         each = total / tasks
-        time = -(-tasks // self.threads) * each
+        whole_tasks = batch * rows.whole * self.cols.whole  # the largest, if blocks are uneven
+        largest = total * rows.block * self.cols.block / (batch * p.rows.size * p.cols.size)
+        time = max(-(-tasks // self.threads) * each, -(-whole_tasks // self.threads) * largest)
         if self.threads > 1:  # threads are not equally fast: the last task keeps the others waiting
-            time = max(time, total / self.threads + 0.3 * each)
+            wait = WAIT_EQUAL if self.spec.r == "panels" else WAIT
+            time = max(time, total / self.threads + wait * each)
         late = max(0.0, rows.block * self.cols.block * k / TASK - 1) * 0.1 * total
         return time + late + (self.share / self.threads + PHASE_COST if shared else 0.0)
 

@@ -138,6 +138,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
         across = (rows // run + 2) * (run // heights[0] + len(heights))
     tiles = across * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
+    packed = not spec.shared and spec.r != "panels"
     room = {
         "rows_l": 8 * (rows + lanes),
         "rows_c": 8 * rows,
@@ -146,7 +147,7 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
         "depth_l": 8 * (depth + 1),
         "depth_r": 8 * depth,
         "packed_l": 0 if spec.l in ("place", "table") else depth * spec.l_panel * spec.wide,
-        "packed_r": 0 if spec.shared else panels * depth * spec.panel * spec.wide,
+        "packed_r": panels * depth * spec.panel * spec.wide if packed else 0,
         "partial": (1 if depth >= p.steps else tiles) * heights[0] * spec.panel * spec.wide,
         "slab_l": p.l.slab(p.batch, p.rows, rows, p.depth, depth) * spec.dtype.itemsize,
         "slab_r": p.r.slab(p.batch, p.cols, cols, p.depth, depth) * spec.dtype.itemsize,

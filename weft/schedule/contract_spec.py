@@ -185,7 +185,8 @@ class ContractSpec:
     "place" reads it where it is; "turn" too, if columns are dense along the sum, for few rows;
     "table" too, rows and steps lying anywhere. The others pack it, from runs of elements: "near" of
     neighbours along rows or columns, "even" of every second along them, "depth" of neighbours along
-    the sum, "any" one by one; "rows" takes whole blocks of columns that are neighbours.
+    the sum, "any" one by one; "rows" takes whole blocks of columns that are neighbours. "panels"
+    finds it packed, in panels of columns.
     """
 
     dtype: DType

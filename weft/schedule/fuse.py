@@ -64,13 +64,15 @@ def plan_composite(
 Fused = tuple[Launch, tuple[int, ...]]
 
 
-def plan_function(f: Function, layouts: Sequence[Any], machine: Machine) -> Fused | None:
+def plan_function(
+    f: Function, layouts: Sequence[Any], machine: Machine, fixed: frozenset[int] = frozenset()
+) -> Fused | None:
     """A function of ops that have kernels of their own as one launch, and which of its operands the
-    launch takes, in order; None where it can't be one.
+    launch takes, in order; None where it can't be one. Of `fixed` operands, see `Launch.ahead`.
     """
     try:
         if any(op_of(n).contract for n in f.order):
-            return plan_contraction(f, layouts, machine)
+            return plan_contraction(f, layouts, machine, fixed)
         launch = _plan_maps_and_folds(f, layouts, machine)
         return None if launch is None else (launch, tuple(range(len(f.params))))
     except Unreadable:

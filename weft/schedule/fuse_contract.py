@@ -18,10 +18,10 @@ from weft.types import TensorType
 
 
 def plan_contraction(
-    f: Function, layouts: Sequence[Any], machine: Machine
+    f: Function, layouts: Sequence[Any], machine: Machine, fixed: frozenset[int] = frozenset()
 ) -> tuple[Launch, tuple[int, ...]]:
     """The launch of a function with one contraction and elementwise ops behind it, and which of the
-    function's operands the launch takes, in order.
+    function's operands the launch takes, in order; of `fixed` ones, see `Launch.ahead`.
     """
     (c,) = [n for n in f.order if op_of(n).contract is not None]
     position = {p: i for i, p in enumerate(f.params)}
@@ -53,5 +53,6 @@ def plan_contraction(
         for o in ((spec.a, layouts[first]), (spec.b, layouts[second]))
     )
     epilogue = Epilogue(tuple(env[r] for r in f.results), tuple(spread))
-    launch = plan_contract(a, b, spec, machine.threads, machine.vector, epilogue)
+    early = frozenset(i for i, place in enumerate((first, second)) if place in fixed)
+    launch = plan_contract(a, b, spec, machine.threads, machine.vector, epilogue, early)
     return launch, (first, second, *extras)

@@ -54,12 +54,15 @@ def smaller(group: Group) -> list[Group]:
 
 
 def plan_group(
-    group: Group, layouts: Sequence[Layout | DType], machine: Machine
+    group: Group,
+    layouts: Sequence[Layout | DType],
+    machine: Machine,
+    fixed: frozenset[int] = frozenset(),
 ) -> tuple[Launch, tuple[int, ...]] | None:
     """The launch of a group and which of its inputs that takes, in order; None where the group has
-    to be run in parts.
+    to be run in parts. Of `fixed` inputs, see `Launch.ahead`.
     """
-    return plan_function(as_function(group), layouts, machine)
+    return plan_function(as_function(group), layouts, machine, fixed)
 
 
 def as_function(group: Group) -> Function:

@@ -28,9 +28,10 @@ def plan_single(
     attrs: dict[str, Any],
     out: Types,
     machine: Machine,
+    fixed: frozenset[int] = frozenset(),
 ) -> Launch | None:
     """The launch of `op`, or None where it has to be run as its body. `layouts` has None for
-    Python scalars.
+    Python scalars. Of `fixed` operands, see `Launch.ahead`.
     """
     if op.view is not None:
         viewed = op.view(layouts[0], **attrs)
@@ -54,7 +55,7 @@ def plan_single(
         a, b = (
             broadcast_labels(spec, o, types) for o in ((spec.a, layouts[0]), (spec.b, layouts[1]))
         )
-        return plan_contract(a, b, spec, machine.threads, machine.vector)
+        return plan_contract(a, b, spec, machine.threads, machine.vector, fixed=fixed)
     return plan_composite(op, types, layouts, attrs, machine)
 
 
