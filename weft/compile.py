@@ -63,7 +63,7 @@ def build_captured(captured: Captured) -> Executable:
     joint = Function(f.name, (*f.params, *later), (*f.results, *slopes))
     whole = optimise(joint, captured.fast)
     if not slopes:
-        return Executable(captured, Native(whole, machine), None, whole)
+        return Executable(captured, Native(whole, machine, captured.read_only), None, whole)
     forward, gradient, kept = split(whole, len(f.params), len(f.results))
     pulled = Gradient(captured, gradient, kept)
     return Executable(captured, Native(forward, machine), pulled, whole)

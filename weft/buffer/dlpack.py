@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.buffer.buffer import Buffer
+from weft.buffer.buffer import Buffer, Foreign
 from weft.buffer.interchange import copy_from_numpy, to_numpy
 from weft.buffer.layout import Layout, dense_strides
 from weft.errors import DeviceError, DTypeError, ShapeError, SharingError
@@ -77,12 +77,13 @@ _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
-class _Owner:
+class _Owner(Foreign):
     """Gives the memory back to its producer when it is dropped."""
 
     __slots__ = ("address", "deleter")
 
     def __init__(self, address: int, deleter: int | None) -> None:
+        super().__init__(None)
         self.address, self.deleter = address, deleter
 
     def __del__(self) -> None:
@@ -138,6 +139,8 @@ def to_dlpack(
         raise SharingError("__dlpack__", expected="memory to share without a copy", got=problem)
     if copy or problem:
         buffer = copy_from_numpy(to_numpy(buffer))
+    elif not buffer.shared:
+        buffer.owner = Foreign(buffer.owner)
     seen = to_numpy(buffer, writable=bool(copy or problem))
     half = buffer.layout.type.dtype is bfloat16
     version: dict[str, Any] = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.buffer.buffer import Buffer
+from weft.buffer.buffer import Buffer, Foreign
 from weft.buffer.layout import Layout
 from weft.errors import AllocationError, DTypeError, ShapeError
 from weft.types import DTYPES, DType, TensorType, as_dtype
@@ -109,4 +109,4 @@ def share_numpy(x: np.ndarray[Any, Any]) -> Buffer:
             "from_numpy", expected="aligned elements", got=f"address {x.ctypes.data:#x}"
         )
     strides = [s // d.itemsize for s in x.strides]
-    return Buffer(Layout(TensorType(x.shape, d), strides), x.ctypes.data, x)
+    return Buffer(Layout(TensorType(x.shape, d), strides), x.ctypes.data, Foreign(x))

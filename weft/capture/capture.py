@@ -81,6 +81,13 @@ class Captured:
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
     fast: bool = False  # whether last bits may differ
 
+    @property
+    def read_only(self) -> frozenset[int]:
+        """The inputs that are state which the program leaves as it is."""
+        first, written = len(self.inputs.arguments), {w.cell for w in self.writes}
+        cells = enumerate(self.inputs.cells, first)
+        return frozenset([i for i, c in cells if not c.is_grad and c not in written])
+
 
 def capture(
     f: Callable[..., Any],

@@ -39,10 +39,18 @@ class Explanation:
 
     @property
     def peak(self) -> int:
-        """Bytes that a call holds at once, at most: what it is given, what it gives, the arena."""
+        """Bytes that a call holds at once, at most: what it is given and what was made of that
+        ahead, what it gives, the arena.
+        """
         plan = self.forward
         held = (*plan.function.params, *plan.function.results)
-        return plan.arena + sum(n.type.nbytes for n in held if isinstance(n.type, TensorType))
+        sizes = [n.type.nbytes for n in held if isinstance(n.type, TensorType)]
+        return plan.arena + sum(sizes) + self.ahead
+
+    @property
+    def ahead(self) -> int:
+        """Bytes of state that is kept a second time, in the order its kernels read it in."""
+        return sum(x.layout.type.nbytes for x in self.forward.packed)
 
     @property
     def saved(self) -> tuple[tuple[str, int, str], ...]:
@@ -69,6 +77,9 @@ class Explanation:
 
     def __str__(self) -> str:
         parts = [self._captured(self.executable.captured), self._plan("program", self.forward)]
+        if self.ahead:
+            said = f"{self.ahead:,} bytes in {len(self.forward.packed)} values"
+            parts.append(f"packed ahead: {said}, made again when the state holds another value")
         saved = self.saved
         if saved or self.gradient is not None:
             total = sum(b for _, b, _ in saved)

@@ -45,7 +45,7 @@ class Word(IntEnum):
     WORKER_SCRATCH = 14  # bytes for each thread, behind the shared ones
     STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
     THREADS = 16  # that scratch memory was planned for
-    LAYOUTS = 17  # pointer: the Layout object of every input, if this is a program; else 0
+    LAYOUTS = 17  # pointer: the Layout of every input, or the very Buffer, of a program; else 0
     STACKS = 18  # pointer: a count of growing stacks, where in the arena their handles are; or 0
     FAILED = 19  # pointer: the phase of a program that an error came from
 
@@ -116,6 +116,12 @@ class Plan:
     @keep.setter
     def keep(self, mask: int) -> None:
         self.memory[0][Word.KEEP] = mask
+
+    def expect(self, i: int, buffer: Any) -> None:
+        """Of a program: take no other buffer than this as input `i`; None: nothing."""
+        words = self.memory[0]
+        at = (words[Word.LAYOUTS] - self.address) // 8 + i
+        words[at] = 0 if buffer is None else id(buffer)
 
     def kind(self, i: int) -> int:
         """The kind of argument `i`, see `Word.KINDS`."""

@@ -13,7 +13,7 @@ from weft.ir import Node
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, PhaseWord, Plan, Word, kind_of
 from weft.schedule.host import HostCall
-from weft.schedule.steps import ABSOLUTE, ProgramPlan, Spot, Step
+from weft.schedule.steps import ABSOLUTE, OPERANDS, PACKED, ProgramPlan, Spot, Step
 from weft.types import DType
 
 PHASE = len(PhaseWord)  # words of a phase
@@ -42,9 +42,10 @@ host_call: list[int] = []
 def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead) -> Plan:
     """The plan the engine runs: `launch(plan, *inputs)` gives the results in order.
 
-    `inputs` are the layouts or, for Python numbers, dtypes that it takes. `ahead` has begun the
-    kernels.
+    `inputs` are the layouts or, for Python numbers, dtypes that it takes; behind them come those
+    that are packed ahead. `ahead` has begun the kernels.
     """
+    inputs = (*inputs, *(Layout.dense(x.layout.type) for x in plan.packed))
     specs = [p.spec for s in plan.steps for p in s.launch.phases]
     held = [ahead.code(s) for s in specs if not isinstance(s, HostCall)]
     code = _Code(plan)
@@ -100,6 +101,7 @@ class _Code:
         self.tables: list[int] = []  # of steps that run together
         self.operands: list[tuple[int, int]] = []  # words of recipes that point to those
         self.addresses: list[int] = []  # words of tables that are phases
+        self.packed = OPERANDS + len(plan.function.params), len(plan.packed)
         leaps: list[tuple[int, int]] = []  # jumps: phase, step
         counts = plan.together or (1,) * len(plan.steps)
         for i, (step, count) in enumerate(zip(plan.steps, counts, strict=True)):
@@ -124,7 +126,14 @@ class _Code:
 
     def _places(self, spots: Sequence[Spot]) -> None:
         for spot in spots:
-            self.recipes += (spot.base, _offset(spot))
+            self.recipes += (self._base(spot.base), _offset(spot))
+
+    def _base(self, base: int) -> int:
+        """The number of a base, once it is known how many inputs are packed ahead."""
+        start, count = self.packed
+        if base <= PACKED:
+            return start + PACKED - base
+        return base + count if base >= start else base
 
     def _step(self, step: Step) -> None:
         recipe, launch = len(self.recipes), step.launch

@@ -29,8 +29,10 @@ from weft.schedule.steps import (
     ABSOLUTE,
     ARENA,
     OPERANDS,
+    PACKED,
     Block,
     Jump,
+    Packed,
     ProgramPlan,
     Spot,
     Step,
@@ -45,18 +47,27 @@ def plan_program(
     layouts: tuple[Layout | DType, ...],
     machine: Machine,
     needed: Needed = lambda spec: None,
+    fixed: frozenset[int] = frozenset(),
 ) -> ProgramPlan:
     """The plan of `f` on inputs of these layouts. Results are dense, in order. `needed` is told of
-    each kernel as soon as it is known.
+    each kernel as soon as it is known. Inputs that are `fixed` have the same value in most calls:
+    the program may want more made of them.
     """
-    return _Planner(recompute(f), layouts, machine, needed).plan()
+    return _Planner(recompute(f), layouts, machine, needed, fixed).plan()
 
 
 class _Planner:
     def __init__(
-        self, f: Function, layouts: tuple[Layout | DType, ...], machine: Machine, needed: Needed
+        self,
+        f: Function,
+        layouts: tuple[Layout | DType, ...],
+        machine: Machine,
+        needed: Needed,
+        fixed: frozenset[int] = frozenset(),
     ) -> None:
         self.f, self.machine, self.needed = f, machine, needed
+        self.fixed = frozenset(OPERANDS + i for i in fixed)  # bases
+        self.packed: dict[Packed, Spot] = {}
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
@@ -100,6 +111,7 @@ class _Planner:
             tuple(self.keep),
             tuple(self.stacks),
             counts,
+            tuple(self.packed),
         )
 
     # control flow: what `weft.schedule.control` asks for
@@ -109,6 +121,7 @@ class _Planner:
         inner = _Planner(f, tuple(s.layout for s in spots), self.machine, self.needed)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
         inner.stacks, inner.targets, inner.known = self.stacks, {}, self.known
+        inner.fixed, inner.packed = self.fixed, self.packed
         inner.spots = dict(zip(f.params, spots, strict=True))
         for group in arrange(partition(f), f.results):
             inner._group(group)
@@ -158,9 +171,10 @@ class _Planner:
         if len(group.nodes) > 1:
             inputs = [self._operand(n) for n in group.inputs]
             layouts = [s.layout for s in inputs]
-            key = look(group, layouts)
+            fixed = self._fixed(inputs)
+            key = look(group, layouts), fixed
             if key not in self.known:
-                self.known[key] = plan_group(group, layouts, self.machine)
+                self.known[key] = plan_group(group, layouts, self.machine, fixed)
             planned = self.known[key]
             if planned is not None:
                 launch, order = planned
@@ -197,9 +211,10 @@ class _Planner:
         out: Any = n.type
         if picks or _several(op, types, attrs):
             out = op.infer(*types, **attrs)
-        key = (op, types, layouts, exact(n.attrs))
+        fixed = self._fixed(inputs)
+        key = (op, types, layouts, exact(n.attrs), fixed)
         if key not in self.known:
-            self.known[key] = plan_single(op, types, layouts, attrs, out, self.machine)
+            self.known[key] = plan_single(op, types, layouts, attrs, out, self.machine, fixed)
         launch = self.known[key]
         assert launch is not None, op.name
         if isinstance(out, tuple):
@@ -244,6 +259,15 @@ class _Planner:
         self.keep.append(array)
         return Spot(ABSOLUTE, array.ctypes.data, dtype)
 
+    def _fixed(self, inputs: Sequence[Spot]) -> frozenset[int]:
+        return frozenset(i for i, s in enumerate(inputs) if s.base in self.fixed)
+
+    def _packed(self, spot: Spot, layout: Layout) -> Spot:
+        """What a fixed input holds in a layout, as an input of its own."""
+        wanted = Packed(spot.base - OPERANDS, spot.offset, layout)
+        made = Spot(PACKED - len(self.packed), 0, Layout.dense(layout.type))
+        return self.packed.setdefault(wanted, made)
+
     def _dense(self, spot: Spot) -> bool:
         return isinstance(spot.layout, DType) or spot.layout.is_dense
 
@@ -269,6 +293,9 @@ class _Planner:
         outputs: tuple[Node | None, ...],
         nodes: tuple[Node, ...],
     ) -> None:
+        if launch.ahead is not None:
+            i, wanted = launch.ahead
+            inputs = [*inputs[:i], self._packed(inputs[i], wanted), *inputs[i + 1 :]]
         made = []
         for n, layout in zip(outputs, launch.outs, strict=True):
             base = self.targets.pop(n, None) if n is not None else None

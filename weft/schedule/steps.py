@@ -11,8 +11,10 @@ from weft.schedule.launch import Launch
 from weft.types import DType
 from weft.types.record import dataclass
 
-#: bases that a place may count from; inputs and then outputs follow
+#: bases that a place may count from; inputs and then outputs follow. Inputs that are packed ahead
+#: have bases of their own, from PACKED down
 ARENA, ABSOLUTE, OPERANDS = 0, 1, 2
+PACKED = -1
 
 
 @dataclass(eq=False)
@@ -66,6 +68,17 @@ class Step:
     jump: Jump | None = None
 
 
+@dataclass(frozen=True)
+class Packed:
+    """A further input of a program: what another one holds in a layout from an offset on (bytes),
+    densely copied.
+    """
+
+    source: int
+    offset: int
+    layout: Layout
+
+
 @dataclass(frozen=True, eq=False)
 class ProgramPlan:
     """Everything the engine needs to run a function."""
@@ -78,6 +91,7 @@ class ProgramPlan:
     keep: tuple[Any, ...] = field(default=())  # owners of the constants
     stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
     together: tuple[int, ...] = ()  # of each step: how many run with it, see `beside`
+    packed: tuple[Packed, ...] = ()  # inputs behind those of the function
 
     @property
     def heavy(self) -> bool:

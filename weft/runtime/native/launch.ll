@@ -318,8 +318,9 @@ compare:
   %expected = call ptr @pointer(ptr %layouts, i64 %i)
   %as_planned = icmp eq ptr %layout, %expected
   br i1 %as_planned, label %take, label %elsewhere
-elsewhere:
-  br label %refused
+elsewhere:  ; or for one that is this very buffer
+  %is_itself = icmp eq ptr %data, %expected
+  br i1 %is_itself, label %take, label %refused
 take:
   call void @Py_IncRef(ptr %data)
   call void @set_pointer(ptr %held, i64 %i, ptr %data)
