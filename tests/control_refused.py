@@ -165,23 +165,6 @@ def one_of_two(x, y):
     return z + h
 
 
-@refused(
-    "raise in a function, handled by a `try` of the caller",
-    "the handler would be part of the path",
-    "raise in the `try` itself",
-)
-def raised_below(x, y):
-    def checked(v):
-        if v.sum() > 0:
-            raise ValueError("positive")
-        return v * 2
-
-    try:
-        return checked(x)
-    except ValueError:
-        return y * 1
-
-
 @refused("text of tensors, compared", WHEN_RUN, "compare the tensor")
 def compared_text(x, y):
     return x if f"{x.sum().item():.0f}" == "2" else y

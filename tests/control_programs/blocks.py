@@ -119,3 +119,57 @@ def try_in_loop(x, y):
         finally:
             x = x * 1.25
     return x + y
+
+
+def checked(v):
+    print("checking")
+    if v.sum() > 0:
+        raise ValueError("positive", v.sum().item())
+    print("fine")
+    return v * 2
+
+
+@case("raise in a function, handled by a `try` of the caller", *BOTH)
+def raised_below(x, y):
+    try:
+        z = checked(x) + checked(y)
+        print("both")
+    except (KeyError, ValueError) as e:
+        print("got", e)
+        z = y * e.args[1]
+    else:
+        z = z + 1
+    finally:
+        print("done")
+    return z
+
+
+@case("raise in a function in a loop, handled, raised again", *BOTH)
+def raised_in_loops(x, y):
+    def limited(v):
+        n = 0
+        while v.sum() < 100:
+            v = v * 1.5 + 1
+            n += 1
+            if n > 6:
+                raise OverflowError("slow", n)
+        return v
+
+    def tried(v):
+        try:
+            return limited(v)
+        except OverflowError as e:
+            if v[0] > 0:
+                raise
+            raise KeyError(e.args[1]) from e
+
+    for i in range(3):
+        try:
+            x = tried(x) * 0.25 - i
+        except KeyError as e:
+            y = y - e.args[0]
+        except OverflowError:
+            x = x + 40
+            continue
+        y = y + 1
+    return x, y

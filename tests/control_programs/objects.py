@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import weft as wf
-from control_programs.case import X, Y, case
+from control_programs.case import BOTH, X, Y, case
 
 
 @case("assignment in place", (X, Y), (X, -Y))
@@ -144,6 +144,24 @@ def closures(x, y):
     add(y)
     f = lambda v: v * 2 if v.sum() > 0 else v - 1
     return f(total) + f(x)
+
+
+@case("variables that functions called in branches and loops assign to", *BOTH)
+def rebound(x, y):
+    total, n = x * 0, 0
+
+    def add(v):
+        nonlocal total, n
+        total = total + v
+        n += 1
+        return total
+
+    if x.sum() > 0:
+        add(x)
+    while total.sum() < 10:
+        add(y.abs() + 1)
+    z = add(y) if y.sum() > 0 else x
+    return total * n + z
 
 
 @case("comprehensions", (X, Y), (-X, Y))

@@ -7,9 +7,17 @@ and puts its own there. So branches join it and loops carry it like any tensor a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from weft.capture.text import Text, an_error, written
+from weft.capture.watch import (
+    Raised as Ended,
+    Watch,
+    faults,
+    finishing as finishing,
+    handler as handler,
+    handling as handling,
+)
 from weft.control.branches import build_cond
 from weft.control.host import emit_host, first_token
 from weft.control.region import Region
@@ -18,7 +26,7 @@ from weft.ops.define import Value, capturing, data_of, installed
 from weft.types import TensorType
 
 
-class Raised(BaseException):
+class Raised(Ended):
     """Ends a path of a program that ends by raising: `finish` makes that part of the program."""
 
     def __init__(self, error: BaseException, *cause: BaseException | None) -> None:
@@ -44,6 +52,9 @@ def tell(
     x: Text, gives: Sequence[TensorType] = (), loc: Location | None = None
 ) -> tuple[Value, ...]:
     """Have Python work out `x` here, whenever the program comes by; what that gives."""
+    pending = faults()
+    if pending:  # an error was raised before, on some path
+        return later.unless(pending, lambda: tell(x, gives, loc), gives)
     trace = root()
     if trace.token is None:
         trace.token = installed.tensor(first_token())
@@ -84,43 +95,17 @@ def is_conditional() -> bool:
     """Whether what is run now is part of a branch or loop, or follows a call of Python: then an
     error is one of the program's.
     """
-    trace = root()
-    return trace is not None and (isinstance(capturing.now, Region) or trace.token is not None)
+    trace, now = root(), capturing.now
+    while type(now) is Watch:
+        now = now.parent
+    inside = isinstance(now, Region) or bool(faults())
+    return trace is not None and (inside or trace.token is not None)
 
 
-class handling:
-    """A block that some errors end, and then its handlers go on. `kinds` gives their classes."""
+class _Later:
+    """What a later module gives."""
 
-    stack: ClassVar[list[handling]] = []
-
-    def __init__(self, kinds: Callable[[], tuple[Any, ...]]) -> None:
-        self.kinds, self.outside = kinds, capturing.now
-
-    def __enter__(self) -> None:
-        handling.stack.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        handling.stack.remove(self)
+    unless: Callable[..., tuple[Value, ...]]
 
 
-class finishing:
-    """A block that something is done after, whatever ends it: paths that raise do it first."""
-
-    stack: ClassVar[list[finishing]] = []
-
-    def __init__(self, last: Callable[[], Any]) -> None:
-        self.last = last
-
-    def __enter__(self) -> None:
-        finishing.stack.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        finishing.stack.remove(self)
-
-
-def handler(error: BaseException) -> handling | None:
-    """The innermost block whose handlers take an error."""
-    for block in reversed(handling.stack):
-        if isinstance(error, block.kinds()):
-            return block
-    return None
+later = _Later()

@@ -18,7 +18,7 @@ from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.guards import same
 from weft.capture.refusal import refused
 from weft.capture.structure import flatten
-from weft.control.region import Region, refill
+from weft.control.region import Region, content_of, refill
 from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import Value, capturing, data_of, installed
@@ -126,7 +126,7 @@ def _grad(leaf: Any) -> Any:
 
 def _content(x: Any) -> Any:
     """What a container consists of, as a structure."""
-    return sorted(x, key=repr) if isinstance(x, set) else type(x)(x)
+    return sorted(x, key=repr) if isinstance(x, set) else content_of(x)
 
 
 Choose = Callable[[list[Value], list[Value]], Sequence[Value]]

@@ -8,6 +8,7 @@ and are given another value, gradients likewise, are noted and get their old val
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CellType
 from typing import Any
 
 from weft.autodiff.tape import next_serial
@@ -114,11 +115,11 @@ class Region:
     # objects
 
     def change(self, x: Any, name: str | None) -> None:
-        """Told before Python changes a list, dict, set or object."""
+        """Told before Python changes a list, dict, set, object or variable."""
         if id(x) in self.objects:
             return
-        if type(x) in (list, dict, set):
-            self.changed.setdefault(id(x), (x, type(x)(x)))
+        if type(x) in CHANGING:
+            self.changed.setdefault(id(x), (x, content_of(x)))
         elif isinstance(getattr(x, "__dict__", None), dict):
             inside = x.__dict__
             self.changed.setdefault(id(inside), (inside, dict(inside)))
@@ -169,9 +170,28 @@ def draw_from(capture: Any, count: int) -> tuple[Value, Value]:
     return key, at
 
 
+#: what can be given another content; a cell holds a variable that functions share
+CHANGING = (list, dict, set, CellType)
+
+
+def content_of(x: Any) -> Any:
+    """What a container has in it."""
+    if type(x) is not CellType:
+        return type(x)(x)
+    try:
+        return [x.cell_contents]
+    except ValueError:
+        return []
+
+
 def refill(x: Any, content: Any) -> None:
     """Give a container other elements."""
-    if type(x) is list:
+    if type(x) is CellType:
+        if content:
+            x.cell_contents = content[0]
+        else:
+            del x.cell_contents
+    elif type(x) is list:
         x[:] = content
     else:
         x.clear()

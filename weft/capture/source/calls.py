@@ -176,7 +176,7 @@ def _holds(cell: Any, x: Any) -> bool:
 
 
 def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if type(kind).__call__ is not type.__call__ or kind in _FUNCTIONS:
+    if type(kind).__call__ is not type.__call__ or kind in _FUNCTIONS or kind in SPECIAL:
         return _builtin(kind, args, kwargs)
     start: Any = inspect.getattr_static(kind, "__init__")
     maker: Any = kind.__new__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
 import types
 from typing import Any
@@ -22,6 +23,8 @@ from weft.capture.source.calls import SPECIAL, call
 from weft.capture.source.reads import refuse
 from weft.capture.source.signals import Throw
 from weft.capture.text import Text, is_deferred, written
+from weft.capture.watch import Escaped, suppressing
+from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import capturing
 
@@ -122,9 +125,13 @@ def error(x: Any, *cause: Any, leaving: bool = False) -> Any:
         block = handler(x)
         if block is None:
             return Raised(x, *made)
-        if block.outside is not capturing.now:
+        if block.outside is not capturing.now or block.faults:
             if leaving and block is handling.stack[-1] and not made:
                 return Throw(x, f"{user_location()} {type(x).__name__}")
+            if block.watch is not None:
+                if made:
+                    x.__cause__ = made[0]
+                return Escaped(x, block)
             raise refuse(
                 f"a {type(x).__name__} on a path that depends on tensors, inside a try that "
                 "handles it",
@@ -133,6 +140,11 @@ def error(x: Any, *cause: Any, leaving: bool = False) -> Any:
     if made:
         x.__cause__ = made[0]
     return x
+
+
+def refusals() -> tuple[type[BaseException], ...]:
+    """What no handler of a captured function takes: it is not of the function's doing."""
+    return () if capturing.now is None else (CaptureError, Raised, Escaped)
 
 
 def thrown(x: Any, *cause: Any) -> Any:
@@ -169,5 +181,6 @@ def breakpoint_(variables: dict[str, Any]) -> None:
     tell(written("breakpoint", (known, file, line)))
 
 
+SPECIAL[contextlib.suppress] = suppressing
 SPECIAL.update({builtins.print: _print, builtins.format: _format})
 SPECIAL.update({f: _text_of(f.__name__) for f in (str, repr, ascii)})

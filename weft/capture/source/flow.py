@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 from weft.capture.chosen import TYPES, Chosen, Flag
-from weft.capture.effects import happened
+from weft.capture.effects import handling, happened, root
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
+from weft.capture.source.effects import error as raised
 from weft.capture.source.reads import guards, later, refuse, seen
 from weft.capture.source.signals import BREAK, CONTINUE, NOTHING, Fault, Return, Signal
 from weft.capture.source.symbolic import Loop, branch, loop
@@ -22,7 +23,7 @@ from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.creation import full
 from weft.ops.define import Value, capturing, constant, data_of, installed, real
-from weft.ops.elementwise import astype, logical_not, logical_or
+from weft.ops.elementwise import astype, logical_and, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, float64, int64
@@ -286,35 +287,56 @@ def fell(signal: Any) -> Any:
     return not left if isinstance(left, bool) else logical_not(left)
 
 
-def orelse(signal: Any, body: Thunk, get: Thunk, put: Put, names: Names) -> Any:
+def orelse(signal: Any, body: Thunk, get: Thunk, put: Put, names: Names, block: Any) -> Any:
     """What a try ends with whose else comes once its block is done."""
-    return if_(fell(signal), body, partial(_same, signal), get, put, names)
+    if block.ended:
+        return signal
+    fine = fell(signal)
+    for fault in block.faults:
+        fine = logical_and(_value(fine), logical_not(_value(fault.flag)))
+    return if_(fine, body, partial(_same, signal), get, put, names)
 
 
 def caught(
-    signal: Any, get: Thunk, put: Put, names: Names, handlers: tuple[tuple[Thunk, Any], ...]
+    signal: Any,
+    get: Thunk,
+    put: Put,
+    names: Names,
+    block: handling,
+    handlers: tuple[tuple[Thunk, Any], ...],
 ) -> Any:
     """What a block ended with, once handlers have taken the errors it may have ended with."""
-    if type(signal) is not Signal or not signal.faults:
-        return signal
-    rest: Any = signal._replace(faults=None)
-    if rest.value is NOTHING and rest.broke is False and rest.skips is False:
+    found = list(signal.faults.values()) if type(signal) is Signal and signal.faults else []
+    rest: Any = signal._replace(faults=None) if found else signal
+    if found and rest.value is NOTHING and rest.broke is False and rest.skips is False:
         rest = None
-    return _handled(list(signal.faults.values()), rest, get, put, names, handlers)
+
+    def among(faults: list[Any]) -> Any:
+        if not faults:
+            return rest
+        first, *more = faults
+        error = _built(first) if type(first) is Fault else first.error()
+
+        def handled() -> Any:
+            if type(first) is not Fault:
+                block.restore(first, put, root().token)
+            handle = next((f for kinds, f in handlers if isinstance(error, kinds())), None)
+            if handle is None:
+                raise raised(error, *filter(None, [error.__cause__]))
+            return handle(error)
+
+        if block.ended and not more:
+            return handled()
+        return if_(first.flag, handled, partial(among, more), get, put, names)
+
+    return among([*block.faults, *found])
 
 
-def _handled(
-    faults: list[Fault], rest: Any, get: Thunk, put: Put, names: Names, handlers: Any
-) -> Any:
-    if not faults:
-        return rest
-    first, *more = faults
-    error = first.kind.__new__(first.kind, *first.args)
-    error.args = first.args
-    error.__dict__.update(first.inside)
-    handle = next(f for kinds, f in handlers if isinstance(error, kinds()))
-    others = partial(_handled, more, rest, get, put, names, handlers)
-    return if_(first.flag, partial(handle, error), others, get, put, names)
+def _built(fault: Fault) -> BaseException:
+    error: BaseException = fault.kind.__new__(fault.kind, *fault.args)
+    error.args = fault.args
+    error.__dict__.update(fault.inside)
+    return error
 
 
 def completed(signal: Any) -> Any:

@@ -27,15 +27,11 @@ def is_guarded(s: ast.stmt) -> bool:
     """Whether a branch inside such a statement may leave it."""
     if not isinstance(s, ast.With | ast.Try):
         return False
-    if isinstance(s, ast.Try) and s.handlers and any(map(_raises_under_branch, s.body)):
+    if isinstance(s, ast.Try) and s.handlers:
         return True
     blocks = [b for b in parts(s) if b is not getattr(s, "finalbody", None)]
     inside = [x for b in blocks for x in b if not isinstance(x, _LEAVING)]
     return escapes(inside)
-
-
-def _raises_under_branch(s: ast.stmt) -> bool:
-    return not isinstance(s, ast.Raise) and escapes([s], True)
 
 
 def guard(
@@ -83,17 +79,19 @@ class _Guard:
     def _try(self, s: ast.Try) -> list[ast.stmt]:
         c, n = self.c, self.n
         out: list[ast.stmt] = [s]
+        bound = stored([*s.body, *s.orelse])
         kinds = c.kinds_of(s)
         s.body = [self._run("block", s.body, inner=self.handled if s.handlers else None)]
+        block, begun = f"try_{n}", ast.Name(f"try_{n}", ast.Load())
         if s.handlers:
-            s.body = [c.handling(s, kinds)]
-        names: list[str] = []
+            s.body = [c.handling(s, kinds, f"get_{n}", block)]
+        names = bound
         functions: list[ast.expr] = []
         for i, h in enumerate(s.handlers):
             error = f"error{i}_{n}"
             if h.name:
-                bound = ast.Assign([ast.Name(h.name, ast.Store())], ast.Name(error, ast.Load()))
-                h.body = [at(h, bound), *h.body]
+                named = ast.Assign([ast.Name(h.name, ast.Store())], ast.Name(error, ast.Load()))
+                h.body = [at(h, named), *h.body]
             names += [x for x in stored(h.body) if x not in names]
             c.errors.append(error)
             h.body = [self._run(f"handler{i}", h.body, error)]
@@ -105,7 +103,8 @@ class _Guard:
             self._run("else", s.orelse)
             c.count += 1
             head = at(s, ast.Name(self.signal, ast.Load()))
-            call = c._call(head, "orelse", c.count, taken, head, f"else_{n}", None, self.made)
+            function = f"else_{n}"
+            call = c._call(head, "orelse", c.count, taken, head, function, None, self.made, begun)
             s.orelse = [at(s, ast.Assign([ast.Name(self.signal, ast.Store())], call))]
         if s.handlers:
             pairs: list[ast.expr] = [
@@ -115,10 +114,16 @@ class _Guard:
             head = ast.Name(self.signal, ast.Load())
             made: list[ast.stmt] = []
             more = ast.Tuple(pairs, ast.Load())
-            call = c._call(at(s, head), "caught", n, names, head, None, None, made, more)
+            call = c._call(at(s, head), "caught", n, names, head, None, None, made, begun, more)
+            s.handlers.insert(0, refusals(s))
             caught = at(s, ast.Assign([ast.Name(self.signal, ast.Store())], call))
             out = [*made, s, caught]
         return out
+
+
+def refusals(s: ast.stmt) -> ast.ExceptHandler:
+    """What comes before the handlers of a try: it lets pass what is not of the function's doing."""
+    return at(s, ast.ExceptHandler(op(s, "refusals"), None, [ast.Raise(None, None)]))
 
 
 def after(s: ast.stmt, signal: str, loop: bool) -> list[ast.stmt]:

@@ -17,6 +17,7 @@ from weft.capture.source.effects import (
     is_captured as is_captured,
     kinds as kinds,
     mod as mod,
+    refusals as refusals,
     text as text,
     thrown as thrown,
 )
@@ -64,6 +65,8 @@ from weft.capture.source.reads import (
     made as made,
     new as new,
     outside as outside,
+    owns as owns,
+    rebinds as rebinds,
     seen as seen,
     set_attr as set_attr,
     set_item as set_item,

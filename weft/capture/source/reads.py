@@ -240,6 +240,21 @@ def outside(names: tuple[str, ...]) -> None:
         )
 
 
+def owns(names: Callable[[], Any]) -> None:
+    """Told by a function whose variables functions inside of it assign to."""
+    objects = getattr(capturing.now, "objects", None)
+    if objects is not None:
+        objects.update({id(cell): cell for cell in names.__closure__ or ()})
+
+
+def rebinds(names: Callable[[], Any]) -> None:
+    """Told by a function that assigns to variables of those around it."""
+    change = getattr(capturing.now, "change", None)
+    if change is not None:
+        for cell in names.__closure__ or ():
+            change(cell, None)
+
+
 def changing(owner: Any, what: str, name: str | None = None) -> None:
     """Told before an object is changed, by Python."""
     now = capturing.now

@@ -23,7 +23,7 @@ from typing import Any
 
 from weft.capture.source.assignments import Assignments
 from weft.capture.source.expressions import at, copied, define, is_bool, op, operator, thunk
-from weft.capture.source.guarded import guard, is_guarded
+from weft.capture.source.guarded import guard, is_guarded, refusals
 from weft.capture.source.match import match
 from weft.capture.source.names import (
     breaks,
@@ -91,6 +91,13 @@ class Statements(Assignments):
         if assigned:
             names = ast.Tuple([ast.Constant(n) for n in assigned], ast.Load())
             new.insert(len(stated), at(body[0], ast.Expr(op(body[0], "outside", names))))
+        far = {n for inner in _functions(body) for n in declared(inner.body, ast.Nonlocal)}
+        told = {"owns": far & (self.locals - self.inner), "rebinds": self.nonlocals & self.inner}
+        for name, names_ in told.items():
+            if names_:
+                each: list[ast.expr] = [ast.Name(n, ast.Load()) for n in sorted(names_)]
+                cells = thunk(at(body[0], ast.Tuple(each, ast.Load())))
+                new.insert(len(stated), at(body[0], ast.Expr(op(body[0], name, cells))))
         node.body = new
         node.decorator_list = []
         return node
@@ -187,14 +194,15 @@ class Statements(Assignments):
         if isinstance(s, ast.Nonlocal | ast.Global):
             return [s]
         if isinstance(s, ast.If | ast.For | ast.While | ast.With | ast.AsyncFor | ast.AsyncWith):
-            return [self._compound(s, replace(ctx, strict=True))]
+            return [self._compound(s, replace(ctx, strict=True, handled=False))]
         if isinstance(s, ast.Try | ast.Match) or type(s).__name__ == "TryStar":
-            return [self._compound(s, replace(ctx, strict=True))]
+            return [self._compound(s, replace(ctx, strict=True, handled=False))]
         new = self.visit(s)
         return new if isinstance(new, list) else [new]
 
     def _compound(self, s: Any, ctx: Context) -> ast.stmt:
         """A statement that stays what it is around blocks that are converted."""
+        starred = type(s).__name__ == "TryStar"
         if getattr(s, "handlers", None):
             s.body = [self.handling(s, self.kinds_of(s))]
         for name, value in ast.iter_fields(s):
@@ -210,6 +218,8 @@ class Statements(Assignments):
                 s.items = [self.visit(item) for item in value]
             elif name in ("test", "iter", "subject"):
                 setattr(s, name, self.visit(value))
+        if getattr(s, "handlers", None) and not starred:
+            s.handlers.insert(0, refusals(s))
         return s  # type: ignore[no-any-return]
 
     def kinds_of(self, s: ast.Try) -> list[ast.expr]:
@@ -218,11 +228,15 @@ class Statements(Assignments):
         kinds = [self.visit(copied(h.type)) if h.type else everything for h in s.handlers]
         return [op(h, "kinds", at(h, k)) for h, k in zip(s.handlers, kinds, strict=True)]
 
-    def handling(self, s: ast.Try, kinds: list[ast.expr]) -> ast.stmt:
-        """The body of a try, with its handlers told of."""
+    def handling(
+        self, s: ast.Try, kinds: list[ast.expr], get: str = "", name: str = ""
+    ) -> ast.stmt:
+        """The body of a try, with its handlers told of, and the variables it binds."""
         parts: list[ast.expr] = [ast.Starred(copied(k), ast.Load()) for k in kinds]
         given = at(s, ast.Tuple(parts, ast.Load()))
-        item = ast.withitem(op(s, "handling", thunk(given)), None)
+        more = [ast.Name(get, ast.Load())] if get else []
+        target = ast.Name(name, ast.Store()) if name else None
+        item = ast.withitem(op(s, "handling", thunk(given), *more), target)
         return at(s, _ready(ast.With([item], s.body)))  # type: ignore[no-any-return]
 
     def _finished(self, s: ast.Try, ctx: Context) -> ast.stmt:
@@ -415,6 +429,11 @@ def _reads(nodes: list[Any]) -> Counter[str]:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
                 out[n.id] += 1
     return out
+
+
+def _functions(nodes: list[Any]) -> list[Any]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [n for node in nodes for n in ast.walk(node) if isinstance(n, kinds)]
 
 
 def _asserted(node: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.backward import constant as constant_of
 from weft.buffer.interchange import read_number
 from weft.capture.aliases import Names, is_unclear
 from weft.capture.chosen import TYPES, Chosen, Flag
-from weft.capture.effects import Raised, raise_if
+from weft.capture.effects import Raised, later, raise_if
 from weft.capture.guards import same
 from weft.capture.join import (
     Slots,
@@ -24,6 +25,7 @@ from weft.capture.join import (
 from weft.capture.refusal import refused
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, is_left, is_signal
 from weft.capture.structure import Form, flatten
+from weft.capture.watch import Escape, Escaped, Faults, excluding, faults as pending_faults
 from weft.control.branches import build_cond
 from weft.control.build import build_while, state_params, truth
 from weft.control.nodes import BOOL
@@ -62,7 +64,7 @@ def raising(f: Thunk) -> Any:
     """f(), the error that it ends with made part of the program."""
     try:
         return f()
-    except Raised as e:
+    except (Raised, Escaped) as e:
         e.finish()
         raise
 
@@ -80,6 +82,7 @@ def branch(
     pred = truth(condition, "if")
     before = get()
     slots, regions, ends = Slots(), [], []
+    faults = Faults()
     for i, f in enumerate((then, otherwise)):
         region = Region()
         own = Slots()
@@ -91,18 +94,30 @@ def branch(
 
         try:
             ends.append(ran("a branch", region, path))
+            slots.add(region)
         except Raised:
             raise_if(pred, region, i)
+            faults.drop()
             put(*before)
             return (otherwise, then)[i]()
+        except Escaped as e:
+            ends.append(e)
         regions.append(region)
-        slots.add(region)
         region.restore()
+        faults.take(region)
         put(*before)
+    ended = [e for e in ends if isinstance(e, Escaped)]
+    if ended:  # what follows is as if it had not
+        other: Any = next((e for e in ends if not isinstance(e, Escaped)), (None, [], {}))
+        result = as_signal(other[0]) if is_signal(other[0]) else other[0]
+        mean = [blank(x) for x in (result, other[1], other[2])]
+        ends = [mean if isinstance(e, Escaped) else e for e in ends]
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
     left = [is_left(s[0]) for s in sides]
     if any(is_signal(s[0]) for s in sides):
         sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
+    for side, found in zip(sides, faults.sides(), strict=True):
+        side[0] = side[0], found
 
     def choose(left: list[Value], right: list[Value]) -> Sequence[Value]:
         ways = [(_known(a), _known(b)) for a, b in zip(left, right, strict=True)]
@@ -117,9 +132,31 @@ def branch(
     result, after, held = join("a branch", sides[0], sides[1], names, choose, paths, found, left)
     for region in regions:
         region.close()
-    put(*after, *before[len(names) :])
+    put(*(after or before[: len(names)]), *before[len(names) :])
     slots.put(held)
-    return result
+    faults.give(result[1])
+    if len(ended) == 2:
+        if ended[0].block is not ended[1].block:
+            raise refused("a branch", "errors that one try handles", "errors that two handle")
+        raise ended[0]
+    return result[0]
+
+
+def unless(pending: list[Escape], f: Thunk, gives: Sequence[TensorType] = ()) -> Any:
+    """f() where none of these errors was raised; else values that nobody reads."""
+    flag = _as_bool(False)
+    for fault in pending:
+        flag = logical_or(flag, _as_bool(fault.flag))
+
+    def told() -> Any:
+        with excluding(pending):
+            return f()
+
+    nothing: Any = lambda *_: None
+    return branch(flag, lambda: tuple(constant_of(0, t) for t in gives), told, tuple, nothing, ())
+
+
+later.unless = unless
 
 
 #: what two paths leave in a flag that is the condition, or its opposite
@@ -166,17 +203,32 @@ class Loop:
         self.numbers: dict[int, Any] = {}  # those that stay numbers to Python: as what
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
+        self.faults = Faults()
+        self.escapes: list[Any] = []  # errors that leave it, as long as there are none
         self.pairs: set[tuple[int, int]] = set()  # of what it carries, that are one tensor
         self.blank: Any = NOTHING if signal is None else blank(signal.value)
 
     def run(self) -> Any:
         """Capture it, put its variables' last values, and give its signal."""
+        pending, check = pending_faults(), self.check
+        if pending:
+            self.check = lambda: unless(pending, lambda: (_as_bool(check()),), (BOOL,))[0]
+        with excluding(pending):
+            return self._run()
+
+    def _run(self) -> Any:
         for _ in range(_ROUNDS):
             try:
                 return self._round()
             except _Again:
-                continue
+                self.faults.drop()
+            except Escaped as e:
+                raise refused(*_LEFT) from e
+            except CaptureError:  # its steps may be gone through one by one
+                self.faults.drop()
+                raise
             except Raised:  # by every step: there is one at most
+                self.faults.drop()
                 go = self._check(self.signal)
                 branch(go, self.body, lambda: None, self.get, self.put, self.names)
                 return self.signal
@@ -184,7 +236,7 @@ class Loop:
 
     def _round(self) -> Any:
         before = self.get()
-        start = [list(before), self.slots.values({}), self._first_signal()]
+        start = [list(before), self.slots.values({}), self._first_signal(), self.escapes]
         leaves, form = flatten(start)
         at = [i for i, x in enumerate(leaves) if isinstance(x, Value) or i in self.lifted]
         inits = [self._init(i, leaves[i]) for i in at]
@@ -214,7 +266,7 @@ class Loop:
         def checked() -> Any:
             self._place(stand)
             placed = {k: x.data for k, (x, _, _) in test.written.items()}
-            value = self._check(stand[2])
+            value = self._check(stand[2], [flag for flag, _ in stand[3]])
             changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
             now = flatten(list(self.get()))[0]
             if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
@@ -233,7 +285,8 @@ class Loop:
             test.restore()
             self.put(*before)
         after = [b if is_undefined(b) else a for a, b in zip(after, before, strict=True)]
-        found = self._end(form, [after, self.slots.values(held), self._last_signal(signal)])
+        end = [after, self.slots.values(held), self._last_signal(signal)]
+        found = self._end(form, [*end, self._escaped(body, own)])
         if names.go_round([found[i] for i in at]):
             raise _Again
         values = self._values(leaves, form, at, inits, [now.get(id(x), x) for x in found])
@@ -254,11 +307,14 @@ class Loop:
         values = [final[i] for i in inplace]
         for i in inplace:  # they stay the same objects
             final[i] = leaves[i]
-        variables, kept, last = form.build(final)
+        variables, kept, last, escaped = form.build(final)
+        if escaped and inplace:
+            raise refused(*_LEFT)
         self.put(*variables)
         self.slots.put(kept)
         for i, value in zip(inplace, values, strict=True):
             assign(leaves[i], value)
+        self.faults.give(escaped)
         return Signal(*last) if self.signals else None
 
     # signals: part of the state once there are any
@@ -281,10 +337,23 @@ class Loop:
     def _as_values(self, s: Signal) -> Signal:
         return Signal(_as_bool(s.broke), _as_bool(s.returns), s.value)
 
-    def _check(self, signal: Any) -> Any:
-        if not self.signals:
+    def _escaped(self, body: Region, own: set[int]) -> list[Any]:
+        """What the errors that leave the loop come to after a step."""
+        self.faults.found.clear()
+        self.faults.take(body, own)
+        states = self.faults.sides()[0]
+        nothing = [[False, blank(values)] for _, values in states]
+        if flatten(nothing)[1] != flatten(self.escapes)[1]:
+            self.escapes = nothing
+            raise _Again
+        return states
+
+    def _check(self, signal: Any, escaped: Sequence[Any] = ()) -> Any:
+        if not self.signals and not escaped:
             return _as_bool(self.check())
-        stop = logical_or(signal.broke, signal.returns)
+        stop = logical_or(signal.broke, signal.returns) if self.signals else _as_bool(False)
+        for flag in escaped:
+            stop = logical_or(stop, _as_bool(flag))
         nothing: Any = lambda *_: None
         return branch(
             stop, lambda: _as_bool(False), lambda: _as_bool(self.check()), tuple, nothing, ()
@@ -379,6 +448,14 @@ class Loop:
             f"{said(x)}, then {said(y)}",
             "start from a tensor: wf.tensor(...)",
         )
+
+
+_LEFT = (
+    "a loop",
+    "errors that are handled in it, or leave the program",
+    "one that a try around the loop handles",
+    "leave the loop by a flag, and raise behind it",
+)
 
 
 class Changing(CaptureError):
