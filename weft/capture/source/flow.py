@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from weft.capture.chosen import TYPES, Chosen, Flag
-from weft.capture.effects import handling, happened, root
+from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.effects import error as raised
 from weft.capture.source.reads import guards, later, refuse, seen
-from weft.capture.source.signals import BREAK, CONTINUE, NOTHING, Fault, Return, Signal
+from weft.capture.source.signals import BREAK, CONTINUE, Return, Signal
 from weft.capture.source.symbolic import Loop, branch, loop
 from weft.capture.structure import flatten
 from weft.control.build import truth
@@ -23,7 +22,7 @@ from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ir import Node
 from weft.ops.creation import full
 from weft.ops.define import Value, capturing, constant, data_of, installed, real
-from weft.ops.elementwise import astype, logical_and, logical_not, logical_or
+from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, float64, int64
@@ -115,7 +114,7 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
                 rest = Range(x + items.step, items.stop, items.step)
                 return counted(rest, body, get, put, names, signal)
             else:
-                stop = logical_or(_value(signal.broke), _value(signal.returns))
+                stop = logical_or(as_value(signal.broke), as_value(signal.returns))
                 return branch(stop, partial(_same, signal), go_on, get, put, names)
         return None
 
@@ -126,7 +125,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _value(x: Any) -> Value:
+def as_value(x: Any) -> Value:
     return x if isinstance(x, Value) else installed.lift(x)
 
 
@@ -274,74 +273,9 @@ def skipped(signal: Any) -> Any:
     return signal.skips if type(signal) is Signal else signal is CONTINUE
 
 
-def fell(signal: Any) -> Any:
-    """Whether control came to the end of a block."""
-    if type(signal) is not Signal:
-        return signal is None
-    flags = [signal.broke, signal.returns, signal.skips]
-    flags += [f.flag for f in (signal.faults or {}).values()]
-    left: Any = False
-    for flag in flags:
-        if flag is not False:
-            left = flag if left is False else logical_or(_value(left), _value(flag))
-    return not left if isinstance(left, bool) else logical_not(left)
-
-
-def orelse(signal: Any, body: Thunk, get: Thunk, put: Put, names: Names, block: Any) -> Any:
-    """What a try ends with whose else comes once its block is done."""
-    if block.ended:
-        return signal
-    fine = fell(signal)
-    for fault in block.faults:
-        fine = logical_and(_value(fine), logical_not(_value(fault.flag)))
-    return if_(fine, body, partial(_same, signal), get, put, names)
-
-
-def caught(
-    signal: Any,
-    get: Thunk,
-    put: Put,
-    names: Names,
-    block: handling,
-    handlers: tuple[tuple[Thunk, Any], ...],
-) -> Any:
-    """What a block ended with, once handlers have taken the errors it may have ended with."""
-    found = list(signal.faults.values()) if type(signal) is Signal and signal.faults else []
-    rest: Any = signal._replace(faults=None) if found else signal
-    if found and rest.value is NOTHING and rest.broke is False and rest.skips is False:
-        rest = None
-
-    def among(faults: list[Any]) -> Any:
-        if not faults:
-            return rest
-        first, *more = faults
-        error = _built(first) if type(first) is Fault else first.error()
-
-        def handled() -> Any:
-            if type(first) is not Fault:
-                block.restore(first, put, root().token)
-            handle = next((f for kinds, f in handlers if isinstance(error, kinds())), None)
-            if handle is None:
-                raise raised(error, *filter(None, [error.__cause__]))
-            return handle(error)
-
-        if block.ended and not more:
-            return handled()
-        return if_(first.flag, handled, partial(among, more), get, put, names)
-
-    return among([*block.faults, *found])
-
-
-def _built(fault: Fault) -> BaseException:
-    error: BaseException = fault.kind.__new__(fault.kind, *fault.args)
-    error.args = fault.args
-    error.__dict__.update(fault.inside)
-    return error
-
-
 def completed(signal: Any) -> Any:
     if type(signal) is Signal:
-        return logical_not(logical_or(_value(signal.broke), _value(signal.returns)))
+        return logical_not(logical_or(as_value(signal.broke), as_value(signal.returns)))
     return signal is None
 
 

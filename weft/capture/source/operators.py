@@ -24,11 +24,9 @@ from weft.capture.source.effects import (
 from weft.capture.source.flow import (
     and_ as and_,
     broke as broke,
-    caught as caught,
     choose as choose,
     compare as compare,
     completed as completed,
-    fell as fell,
     for_ as for_,
     given as given,
     if_ as if_,
@@ -36,13 +34,13 @@ from weft.capture.source.flow import (
     load as load,
     not_ as not_,
     or_ as or_,
-    orelse as orelse,
     returned as returned,
     returned_value as returned_value,
     skipped as skipped,
     test as test,
     while_ as while_,
 )
+from weft.capture.source.handlers import caught as caught, orelse as orelse
 from weft.capture.source.patterns import (
     either as either,
     equals as equals,

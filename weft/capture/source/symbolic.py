@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.autodiff.backward import constant as constant_of
 from weft.buffer.interchange import read_number
 from weft.capture.aliases import Names, is_unclear
 from weft.capture.chosen import TYPES, Chosen, Flag
@@ -23,9 +22,10 @@ from weft.capture.join import (
     said,
 )
 from weft.capture.refusal import refused
+from weft.capture.source.outline import first_other, named, outline
 from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, is_left, is_signal
-from weft.capture.structure import Form, flatten
-from weft.capture.watch import Escape, Escaped, Faults, excluding, faults as pending_faults
+from weft.capture.structure import flatten
+from weft.capture.watch import Escaped, Faults, excluding, faults as pending_faults
 from weft.control.branches import build_cond
 from weft.control.build import build_while, state_params, truth
 from weft.control.nodes import BOOL
@@ -142,23 +142,6 @@ def branch(
     return result[0]
 
 
-def unless(pending: list[Escape], f: Thunk, gives: Sequence[TensorType] = ()) -> Any:
-    """f() where none of these errors was raised; else values that nobody reads."""
-    flag = _as_bool(False)
-    for fault in pending:
-        flag = logical_or(flag, _as_bool(fault.flag))
-
-    def told() -> Any:
-        with excluding(pending):
-            return f()
-
-    nothing: Any = lambda *_: None
-    return branch(flag, lambda: tuple(constant_of(0, t) for t in gives), told, tuple, nothing, ())
-
-
-later.unless = unless
-
-
 #: what two paths leave in a flag that is the condition, or its opposite
 _FLAGS = ((True, False), (False, True))
 
@@ -212,7 +195,7 @@ class Loop:
         """Capture it, put its variables' last values, and give its signal."""
         pending, check = pending_faults(), self.check
         if pending:
-            self.check = lambda: unless(pending, lambda: (_as_bool(check()),), (BOOL,))[0]
+            self.check = lambda: later.unless(pending, lambda: (as_bool(check()),), (BOOL,))[0]
         with excluding(pending):
             return self._run()
 
@@ -335,7 +318,7 @@ class Loop:
         return tuple(self._as_values(now))
 
     def _as_values(self, s: Signal) -> Signal:
-        return Signal(_as_bool(s.broke), _as_bool(s.returns), s.value)
+        return Signal(as_bool(s.broke), as_bool(s.returns), s.value)
 
     def _escaped(self, body: Region, own: set[int]) -> list[Any]:
         """What the errors that leave the loop come to after a step."""
@@ -350,13 +333,13 @@ class Loop:
 
     def _check(self, signal: Any, escaped: Sequence[Any] = ()) -> Any:
         if not self.signals and not escaped:
-            return _as_bool(self.check())
-        stop = logical_or(signal.broke, signal.returns) if self.signals else _as_bool(False)
+            return as_bool(self.check())
+        stop = logical_or(signal.broke, signal.returns) if self.signals else as_bool(False)
         for flag in escaped:
-            stop = logical_or(stop, _as_bool(flag))
+            stop = logical_or(stop, as_bool(flag))
         nothing: Any = lambda *_: None
         return branch(
-            stop, lambda: _as_bool(False), lambda: _as_bool(self.check()), tuple, nothing, ()
+            stop, lambda: as_bool(False), lambda: as_bool(self.check()), tuple, nothing, ()
         )
 
     # what is found out by running the body
@@ -386,11 +369,11 @@ class Loop:
         """The leaves of the state after a step, of the form it had before."""
         found, other = flatten(end)
         if other != form:
-            name, *sides = _first_other(form, other, self.names)
+            name, *sides = first_other(form, other, self.names)
             raise refused(
                 "a loop",
                 f"{name} to keep its structure",
-                "{} before a step, {} after".format(*map(_outline, sides)) + self._line(name),
+                "{} before a step, {} after".format(*map(outline, sides)) + self._line(name),
                 "a list that grows can't be followed; write into a tensor of full size instead",
             )
         return found
@@ -403,7 +386,7 @@ class Loop:
         out = []
         for i, (x, y) in enumerate(zip(leaves, found, strict=True)):
             if i in of:
-                out.append(self._step(i, of[i], y, _named(i, form, self.names)))
+                out.append(self._step(i, of[i], y, named(i, form, self.names)))
             elif not (x is y or same(x, y)):
                 self.lifted[i] = self._lift(i, form, x, y)
                 raise _Again
@@ -486,11 +469,11 @@ def loop(
     def asked(ended: Any) -> Value:
         """The condition at the end of a step, if there may be another."""
         if type(ended) is Signal:
-            stop = logical_or(_as_bool(ended.broke), _as_bool(ended.returns))
-            ask: Thunk = lambda: _as_bool(check())
-            found: Value = branch(stop, lambda: _as_bool(False), ask, get, put, names)
+            stop = logical_or(as_bool(ended.broke), as_bool(ended.returns))
+            ask: Thunk = lambda: as_bool(check())
+            found: Value = branch(stop, lambda: as_bool(False), ask, get, put, names)
             return found
-        return _as_bool(check() if ended is None else False)
+        return as_bool(check() if ended is None else False)
 
     def step() -> Any:
         nonlocal go
@@ -506,47 +489,13 @@ def loop(
         put(*values[:-1])
         go = values[-1]
 
-    go = _as_bool(more) if signal is None else asked(signal)
+    go = as_bool(more) if signal is None else asked(signal)
     more_names = (*names, "the condition")
     return Loop(lambda: go, step, get_all, put_all, more_names, signal, checkpoint).run()
 
 
-def _as_bool(x: Any) -> Value:
+def as_bool(x: Any) -> Value:
     """A condition as a symbol."""
     if isinstance(x, Value):
         return truth(x, "a condition")
     return installed.lift(bool(x))
-
-
-_OBJECT = "a list, dict or object"  # that a variable holds
-
-
-def _named(i: int, form: Form, names: Sequence[str]) -> str:
-    """What a reader calls a leaf of a loop's state."""
-    for name, variable in zip(names, form.children[0].children, strict=False):
-        if i < variable.count:
-            return name
-        i -= variable.count
-    return "a value changed in place"
-
-
-def _first_other(form: Form, other: Form, names: Sequence[str]) -> tuple[str, Form, Form]:
-    """What changed its form, and both, as far inside as only one part differs."""
-    name = _OBJECT
-    pairs = zip(names, form.children[0].children, other.children[0].children, strict=False)
-    for n, a, b in pairs:
-        if a != b:
-            name, form, other = n, a, b
-            break
-    while form.kind is other.kind and len(form.children) == len(other.children):
-        pair = next(
-            ((a, b) for a, b in zip(form.children, other.children, strict=True) if a != b), None
-        )
-        if pair is None:
-            break
-        form, other = pair
-    return name, form, other
-
-
-def _outline(form: Form) -> str:
-    return f"a {form.kind.__name__} of {len(form.children)}" if form.kind else "one value"
