@@ -152,8 +152,8 @@ def _compare(name: str, op: Op) -> None:
     def compute(a: Any, b: Any) -> Any:
         if not isinstance(b, Value) and type(b) not in (bool, int, float):
             return NotImplemented
-        x, y, _ = _pair(a, b)
-        return op(x, y)
+        x, y, kind = _pair(a, b)
+        return op(x, y) if kind is None else Flag.of(op(x, y))
 
     setattr(Chosen, f"__{name}__", compute)
 

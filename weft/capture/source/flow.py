@@ -310,7 +310,7 @@ def _nothing(*_: Any) -> None:
 
 
 def not_(x: Any) -> Any:
-    return logical_not(truth(x, "not")) if is_symbolic(x) else not seen(x)
+    return Flag.of(logical_not(truth(x, "not"))) if is_symbolic(x) else not seen(x)
 
 
 def choose(condition: Any, then: Thunk, otherwise: Thunk) -> Any:
@@ -369,7 +369,8 @@ def _float(*args: Any) -> Any:
 
 
 def _bool(*args: Any) -> Any:
-    return truth(args[0], "bool()") if args and is_symbolic(args[0]) else bool(*map(seen, args))
+    symbolic = args and is_symbolic(args[0])
+    return Flag.of(truth(args[0], "bool()")) if symbolic else bool(*map(seen, args))
 
 
 def item(x: Any) -> Any:
@@ -377,7 +378,7 @@ def item(x: Any) -> Any:
     if not is_symbolic(x):
         return x.item()
     if x.type.dtype is bool_:
-        return truth(x, "item()")
+        return Flag.of(truth(x, "item()"))
     if x.type.size != 1:
         raise ShapeError("item()", expected="a tensor of one element", got=str(x.type))
     kind = float if x.type.dtype.is_float else int
