@@ -10,6 +10,7 @@ from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
 from weft.capture.chosen import Chosen
 from weft.capture.effects import Raised
 from weft.capture.guards import Guards
+from weft.capture.join import Unfit
 from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
@@ -177,6 +178,8 @@ def finish(
     known = {id(c.owner) for c in trace.cells.values()}
     outputs = []
     for x in found:
+        if isinstance(x, Unfit):
+            x.used()
         if not isinstance(x, Value):
             outputs.append(Output(value=x))
         elif id(x) in of_argument:

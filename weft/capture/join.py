@@ -35,7 +35,15 @@ class Undefined:
 UNDEFINED = Undefined()
 
 
-class Unjoined:
+class Unfit:
+    """What stands for something that no program gives."""
+
+    def used(self, *_: Any, **__: Any) -> Any:
+        """Told when it is needed for what it can't do: an error."""
+        raise NotImplementedError
+
+
+class Unjoined(Unfit):
     """What a variable has that two paths left in ways that can't be one. Using it is an error."""
 
     def __init__(self, error: CaptureError) -> None:
@@ -49,7 +57,8 @@ class Unjoined:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = used
     __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = used
     __matmul__ = __rmatmul__ = __and__ = __rand__ = __or__ = __ror__ = __neg__ = __abs__ = used
-    __lt__ = __le__ = __gt__ = __ge__ = used
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = used
+    __str__ = __repr__ = __format__ = used
 
 
 def is_undefined(x: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from weft.autodiff.tape import Leaf
 from weft.capture.chosen import Chosen, Flag
 from weft.capture.guards import PLAIN
+from weft.capture.join import Unfit
 from weft.capture.refusal import refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
 from weft.control.region import Region
@@ -116,6 +117,8 @@ class _Writer:
         self.values: list[Value] = []
 
     def said(self, x: Any) -> Said:
+        if isinstance(x, Unfit):
+            x.used()
         if type(x) is Text:
             return self._moved(x.said, x.values)
         if is_symbolic(x):

@@ -76,8 +76,8 @@ def is_bool(test: ast.expr) -> bool:
     """Whether an expression is a Python bool whatever its operands are."""
     if isinstance(test, ast.Compare):
         operands = [test.left, *test.comparators]
-        flags = any(isinstance(x, ast.Constant) and type(x.value) is bool for x in operands)
-        return not flags and all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
+        known = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands)
+        return known and all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
     if isinstance(test, ast.BoolOp):
         return all(map(is_bool, test.values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -85,6 +85,10 @@ def is_bool(test: ast.expr) -> bool:
     if isinstance(test, ast.Call):
         return isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr")
     return isinstance(test, ast.Constant)
+
+
+def _known(x: ast.expr) -> ast.expr:
+    return op(x, "known", x) if isinstance(x, ast.Name) else x
 
 
 def _binds(node: ast.AST) -> bool:
@@ -176,6 +180,8 @@ class Expressions(ast.NodeTransformer):
         plain = is_bool(node) or _binds(node)
         self.generic_visit(node)
         if plain:
+            if isinstance(node.ops[0], ast.Is | ast.IsNot):
+                node.left, *node.comparators = map(_known, (node.left, *node.comparators))
             return node
         plainly = not any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops)
         if len(node.ops) == 1 and plainly:

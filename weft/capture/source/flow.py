@@ -12,7 +12,7 @@ from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.reads import guards, later, refuse, seen
+from weft.capture.source.reads import guards, known, later, refuse, seen
 from weft.capture.source.signals import BREAK, CONTINUE, Return, Signal
 from weft.capture.source.symbolic import Loop, branch, loop
 from weft.capture.structure import flatten
@@ -95,8 +95,8 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
         return counted(items, body, get, put, names, None)
     if is_long(items):
         try:
-            known = Range(items.start, items.stop, items.step)
-            return counted(known, body, get, put, names, None, known=True)
+            plain = Range(items.start, items.stop, items.step)
+            return counted(plain, body, get, put, names, None, known=True)
         except CaptureError:  # step by step, then
             pass
     steps = iter(iterate(items))
@@ -325,16 +325,16 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     "is": lambda a, b: _identical(a, b),
-    "is not": lambda a, b: not _identical(a, b),
+    "is not": lambda a, b: not_(_identical(a, b)),
     "in": lambda a, b: later.contains(a, b),
     "not in": lambda a, b: not_(later.contains(a, b)),
 }
 
 
-def _identical(a: Any, b: Any) -> bool:
+def _identical(a: Any, b: Any) -> Any:
     if type(b) is bool and is_symbolic(a):
         raise refuse(f"a test whether a tensor is {b}", "compare with ==, or test it by itself")
-    return a is b
+    return later.identical(a, b)
 
 
 def compare(left: Any, symbols: tuple[str, ...], *rights: Thunk) -> Any:
@@ -388,6 +388,7 @@ def item(x: Any) -> Any:
 
 
 def _isinstance(x: Any, kinds: Any) -> bool:
+    known(x)
     if type(x) is Chosen:
         return issubclass(x.kind, kinds)
     if type(x) is Flag:
@@ -401,8 +402,8 @@ def _isinstance(x: Any, kinds: Any) -> bool:
 
 
 def _type(*args: Any) -> Any:
-    known = len(args) == 1 and type(args[0]) in (Chosen, Flag)
-    return args[0].kind if known else type(*args)
+    number = len(args) == 1 and type(known(args[0])) in (Chosen, Flag)
+    return args[0].kind if number else type(*args)
 
 
 def _extreme(pick: Any, better: Any) -> Any:

@@ -60,6 +60,7 @@ from weft.capture.source.reads import (
     del_attr as del_attr,
     del_item as del_item,
     item as item,
+    known as known,
     made as made,
     new as new,
     outside as outside,

@@ -13,7 +13,7 @@ from typing import Any
 from weft.capture.chosen import Flag
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.flow import Names, Put, Thunk, and_, choose, if_, is_symbolic, or_
-from weft.capture.source.reads import attr, item, made, seen
+from weft.capture.source.reads import attr, item, known, made, seen
 from weft.control.build import truth
 from weft.ops.elementwise import logical_not
 
@@ -65,7 +65,7 @@ def is_(value: Any) -> Pattern:
     def fit(x: Any) -> Fit:
         if type(x) is Flag and value is not None:
             return (x if value else logical_not(x)), {}
-        return x is value, {}
+        return known(x) is value, {}
 
     return fit
 

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from weft.capture.chosen import Chosen, Flag
-from weft.capture.join import is_number
+from weft.capture.join import Unfit, is_number
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.effects import error
 from weft.capture.source.flow import as_index, is_counted, is_symbolic, or_
-from weft.capture.source.reads import changing, item, later, refuse, seen, set_item
+from weft.capture.source.reads import changing, item, known, later, refuse, seen, set_item
 from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten
 from weft.ops.creation import full
@@ -27,7 +27,7 @@ from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, int64
 
 
-class Pick:
+class Pick(Unfit):
     """One of several objects, by a number of the program."""
 
     __slots__ = ("at", "parts")
@@ -56,6 +56,7 @@ class Pick:
         )
 
     __iter__ = __len__ = __bool__ = __contains__ = __hash__ = __enter__ = __exit__ = used
+    __str__ = __repr__ = __format__ = __index__ = __int__ = __float__ = __setitem__ = used
 
 
 def _binary(name: str, f: Callable[[Any, Any], Any]) -> None:
@@ -89,11 +90,18 @@ def _between(at: Value, ways: Sequence[Callable[[], Any]], low: int, high: int) 
 
 def picked(at: Value, parts: Sequence[Any]) -> Any:
     """The element of this number."""
+    if any(x is None for x in parts):
+        raise refuse(
+            "an element that may be None, picked by a number that depends on tensors", _NONE
+        )
     if len(parts) == 1 or all(x is parts[0] for x in parts):
         return parts[0]
     if all(map(_is_value, parts)) and len({_kinds(x) for x in parts}) == 1:
         return among(at, [partial(_same, x) for x in parts])
     return Pick(at, parts)
+
+
+_NONE = "give every element a value of one kind, or branch on the number"
 
 
 def _same(x: Any) -> Any:
@@ -237,6 +245,13 @@ def contains(x: Any, group: Any) -> Any:
     return or_(lambda: False, *[partial(_is_one, x, y) for y in seen(group) if _may_equal(y)])
 
 
+def identical(x: Any, y: Any) -> Any:
+    """`x is y`"""
+    if type(x) is Pick:
+        return x.each(lambda v: identical(v, y))
+    return y.each(lambda v: known(x) is v) if type(y) is Pick else known(x) is known(y)
+
+
 def _is_one(x: Any, y: Any) -> Any:
     return x is y or x == y
 
@@ -251,6 +266,20 @@ def _index(x: Any) -> Any:
     return Chosen.of(as_index(x)) if dynamic else operator.index(x)
 
 
+def _of_each(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of an object, of whichever was picked."""
+    plain = SPECIAL.get(f, f)
+
+    def of_each(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is Pick:
+            return args[0].each(lambda x: plain(x, *args[1:], **kwargs))
+        return plain(*args, **kwargs)
+
+    return of_each
+
+
+SPECIAL.update({f: _of_each(f) for f in (isinstance, callable, len)})
 SPECIAL[operator.index] = _index
-later.pick, later.is_dynamic, later.contains = Pick, is_dynamic, contains
+later.pick, later.is_dynamic = Pick, is_dynamic
+later.contains, later.identical = contains, identical
 later.get, later.get_or, later.put, later.augment = get, get_or, put, augment

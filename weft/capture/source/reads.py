@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.capture.guards import is_library
+from weft.capture.join import Unfit
 from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import Value, capturing
@@ -153,6 +154,11 @@ def seen(x: Any) -> Any:
     return x
 
 
+def known(x: Any) -> Any:
+    """A value whose identity or class is asked for: of what paths left apart, nobody knows it."""
+    return x.used() if isinstance(x, Unfit) else x
+
+
 def used(x: Any) -> Any:
     """Something whose elements, but no more, Python is about to hand on."""
     return seen(x) if type(x) in CONTAINERS else read(x)
@@ -187,6 +193,9 @@ def new(x: Any) -> Any:
 
 def set_attr(owner: Any, name: str, value: Any) -> None:
     """`owner.name = value`"""
+    if type(owner) is later.pick:
+        owner.each(lambda x: set_attr(x, name, value))
+        return
     if capturing.now is not None and not isinstance(owner, Value):
         changing(owner, f"an assignment to .{name} of a {type(owner).__name__}", name)
     setattr(owner, name, value)
@@ -283,6 +292,7 @@ class _Later:
     put: Callable[[Any, Any, Any], None]
     augment: Callable[..., None]
     contains: Callable[[Any, Any], Any]
+    identical: Callable[[Any, Any], Any]
 
 
 later = _Later()
