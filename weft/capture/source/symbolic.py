@@ -193,8 +193,8 @@ class Loop:
 
     def run(self) -> Any:
         """Capture it, put its variables' last values, and give its signal."""
-        pending, check = pending_faults(), self.check
-        if pending:
+        if pending := pending_faults():
+            check = self.check
             self.check = lambda: later.unless(pending, lambda: (as_bool(check()),), (BOOL,))[0]
         with excluding(pending):
             return self._run()
@@ -288,8 +288,7 @@ class Loop:
         body.close()
         inplace = [i for i, x in zip(at, names.inplace, strict=True) if x and i not in self.lifted]
         values = [final[i] for i in inplace]
-        for i in inplace:  # they stay the same objects
-            final[i] = leaves[i]
+        final = [leaves[i] if i in inplace else x for i, x in enumerate(final)]  # the same objects
         variables, kept, last, escaped = form.build(final)
         if escaped and inplace:
             raise refused(*_LEFT)
