@@ -148,9 +148,30 @@ def generator(x, y):
     return wf.stack(list(pieces())) + y
 
 
-@refused("recursion on tensors", "regions would be endless", "a loop")
-def recursion(x, y):
-    return x + y if x.abs().sum() < 1 else recursion(x * 0.5, y)
+@refused(
+    "recursion on tensors whose shapes change with the depth",
+    "a function takes and gives values of one type",
+    "tensors of full size",
+    (X * X, Y),
+)
+def growing_recursion(x, y):
+    return x.sum() + y if x.sum() > 50 else growing_recursion(wf.concat([x, y * y]), y)
+
+
+@refused(
+    "recursion on tensors that assigns to a variable of Python outside, or grows a list",
+    "the depth is known when the program runs",
+    "an argument that is returned, a tensor",
+)
+def counting_recursion(x, y):
+    calls = 0
+
+    def halved(z):
+        nonlocal calls
+        calls += 1
+        return z if z.abs().sum() < 1 else halved(z * 0.5)
+
+    return halved(x) * calls
 
 
 @refused(

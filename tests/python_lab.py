@@ -97,6 +97,7 @@ class Canon:
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
+        self.functions: list[list[str]] = []  # of recursions around what is looked at
 
     def of(self, *key: Any) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
@@ -118,6 +119,10 @@ class Canon:
                 outs[n] = self.cond(n, xs)
             elif n.op.name == "while" and not n.attrs:
                 outs[n] = self.loop(n, xs)
+            elif n.op.name == "recursion":
+                outs[n] = _Several(self, self.recursion(n, xs))
+            elif n.op.name == "call":
+                outs[n] = _Several(self, self.of("call", self.called(n), tuple(xs)))
             else:
                 env[n] = self.of(n.op.name, tuple(xs), self.attrs(n), self.regions(n))
                 outs[n] = _Several(self, env[n])
@@ -133,6 +138,25 @@ class Canon:
         yes, no = (self.run(r, xs[1:]) for r in n.regions)
         pairs = zip(yes, no, strict=True)
         return [a if a == b else self.of("cond", xs[0], a, b) for a, b in pairs]
+
+    def recursion(self, n: Node, xs: list[int]) -> int:
+        """What it captured is a value from outside, in whatever order it takes that."""
+        count = len(xs) - n.attr("captured")
+        self.functions.append([f.name for f in n.regions])
+        bodies = []
+        for f in n.regions:
+            own = range(len(f.params) - n.attr("captured"))
+            given = [self.of("given", len(self.functions), i) for i in own]
+            bodies.append(self.run(f, given + xs[count:]))
+        self.functions.pop()
+        return self.of("recursion", tuple(xs[:count]), tuple(bodies))
+
+    def called(self, n: Node) -> tuple[int, int]:
+        """Which function that is: of which recursion around, and which of it."""
+        for depth, names in enumerate(reversed(self.functions)):
+            if n.attr("name") in names:
+                return depth, names.index(n.attr("name"))
+        raise AssertionError(n.attr("name"))
 
     def loop(self, n: Node, xs: list[int]) -> list[int]:
         """Each state by its start and by what a step makes of it, as deep as states differ."""

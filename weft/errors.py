@@ -110,6 +110,14 @@ class GradError(WeftError, RuntimeError):
     """
 
 
+class DepthError(WeftError, RecursionError):
+    """A function of a program that calls itself without end, or deeper than memory allows.
+
+    >>> isinstance(DepthError("call"), RecursionError)
+    True
+    """
+
+
 class AllocationError(WeftError, MemoryError):
     """More memory than the machine can give.
 

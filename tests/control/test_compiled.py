@@ -184,14 +184,6 @@ def test_random_numbers_in_loops_are_those_of_eager_code():
     assert compiled.captures == 1
 
 
-def test_recursion_on_tensors_runs_eagerly():
-    def down(x):
-        return x if x.sum() < 1 else down(x * 0.5)
-
-    with pytest.warns(CaptureWarning):
-        assert bits(wf.compile(down)(X)) == bits(down(X))
-
-
 def test_a_loop_of_ten_thousand_steps():
     @wf.compile(fallback=False)
     def f(x, n):

@@ -35,7 +35,7 @@ AUTOGRAPH = {
     **dict.fromkeys(["try in a loop", "while, else", "for over range, with break"], "no"),
     "list.append in a loop on tensors": "by a flag",
     "print": "while tracing",
-    "recursion on tensors": "no",
+    "recursion": "no",
     "code without source (`exec`, REPL)": "as it is, with a warning",
 }
 PADDLE = {
@@ -45,10 +45,10 @@ PADDLE = {
     "NumPy called on tensors": "`.numpy()` dropped",
     "while, else": "`else` dropped",
     "for over range, with break": "`else` dropped",
-    "recursion on tensors": "no",
+    "recursion": "no",
 }
 MINDSPORE = {
-    **dict.fromkeys(["recursion on tensors", "raise"], "works"),
+    **dict.fromkeys(["recursion", "raise"], "works"),
     **dict.fromkeys(["try, finally around raise", "return inside try", "except"], "no"),
     "try in a loop": "no",
     **dict.fromkeys(

@@ -147,3 +147,18 @@ def match_in_loop(x, y):
                 break
         x = x + y + 1
     return x * y
+
+
+@case("a branch inside a test of None", (X, Y), (-X, Y), (X * 100, Y))
+def inside_a_test(x, y, z=None):
+    for _ in range(2):
+        if z is None:
+            x = x + 1
+            if x.sum() > 50:
+                break
+        y = y + x
+    if z is None:
+        x = x * 2
+        if x.sum() > 0:
+            return y
+    return x * y

@@ -10,12 +10,17 @@ from weft.autodiff.tape import Leaf, pull, zeros_for
 from weft.buffer import Buffer, Layout
 from weft.buffer.interchange import copy_from_numpy
 from weft.errors import DTypeError, GradError, ShapeError
+from weft.ops.creation import full
 from weft.ops.define import Value, capturing, fresh, installed
 from weft.types import TensorType
+from weft.types.size import is_symbolic
 
 
 def constant(value: float, type_: TensorType) -> Value:
     """A tensor of one number everywhere; one element in memory."""
+    if any(map(is_symbolic, type_.shape)):
+        spread: Value = full(value, shape=type_.shape, dtype=type_.dtype)
+        return spread
     one = copy_from_numpy(np.asarray(value, type_.dtype.np))
     made: Value = fresh(Buffer(Layout(type_, (0,) * type_.ndim), one.address, one.owner))
     return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.capture.refusal import refused
 from weft.capture.text import Text, an_error, written
 from weft.capture.watch import (
     Raised as Ended,
@@ -21,6 +22,7 @@ from weft.capture.watch import (
 from weft.control.branches import build_cond
 from weft.control.host import emit_host, first_token
 from weft.control.region import Region
+from weft.errors import CaptureError
 from weft.ir import Location, user_location
 from weft.ops.define import Value, capturing, data_of, installed
 from weft.types import TensorType
@@ -46,6 +48,17 @@ def root() -> Any:
     while isinstance(now, Region):
         now = now.parent
     return None if now is None or now.by_hand else now
+
+
+def endless(what: str) -> CaptureError:
+    """The error of functions that call each other to no end while they are captured."""
+    trace = root()
+    for entry in () if trace is None else trace.running:
+        known: CaptureError | None = trace.endless.get(entry.f)
+        if known is not None:
+            return known
+    got = "functions that call each other without end"
+    return refused(what, "a path that ends", got, "write the recursion as a loop")
 
 
 def tell(

@@ -80,6 +80,11 @@ class Trace:
     by_hand: bool = False
     inside: int = 0
     token: Any = None  # a tensor that holds the last token, once Python is called
+    running: list[Any] = field(default_factory=list)  # functions, see capture/source/recursion.py
+    unrolled: list[Any] = field(default_factory=list)  # those that are run call by call
+    endless: dict[Any, CaptureError] = field(
+        default_factory=dict
+    )  # why one can't be of the program
 
     def takes(self, xs: tuple[Any, ...]) -> bool:
         """Whether a call on these operands becomes a node."""

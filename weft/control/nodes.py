@@ -38,7 +38,7 @@ class Control(Op):
     """An op with regions: called with `regions=`, on symbols it becomes a node."""
 
     def __call__(self, *xs: Any, **attrs: Any) -> Any:
-        regions: Regions = attrs.pop("regions")
+        regions: Regions = attrs.pop("regions", ())
         if capturing.now is not None or any(isinstance(x, Value) and is_node(x) for x in xs):
             return AGAIN[self.name](xs, regions, **attrs)
         return RUN[self.name](xs, regions, **attrs)
@@ -71,13 +71,14 @@ AGAIN: dict[str, Any] = {}
 # types
 
 
-def _takes(place: str, f: Function, types: Sequence[Any]) -> None:
+def takes(place: str, f: Function, types: Sequence[Any]) -> None:
+    """That a function is given what it takes."""
     wanted = tuple(p.type for p in f.params)
     if wanted != tuple(types):
-        raise ShapeError(place, expected=_said(wanted), got=_said(types))
+        raise ShapeError(place, expected=said_types(wanted), got=said_types(types))
 
 
-def _said(types: Sequence[Any]) -> str:
+def said_types(types: Sequence[Any]) -> str:
     return ", ".join(t.__name__ if isinstance(t, type) else str(t) for t in types) or "nothing"
 
 
@@ -87,24 +88,26 @@ def results_of(f: Function) -> tuple[Any, ...]:
 
 def _cond_types(*types: Any, regions: Regions) -> Any:
     if types[0] is not BOOL:
-        raise DTypeError("cond", expected="a bool", got=_said(types[:1]))
+        raise DTypeError("cond", expected="a bool", got=said_types(types[:1]))
     yes, no = regions
-    _takes("cond", yes, types[1:])
-    _takes("cond", no, types[1:])
+    takes("cond", yes, types[1:])
+    takes("cond", no, types[1:])
     if results_of(yes) != results_of(no):
-        raise ShapeError("cond", expected=_said(results_of(yes)), got=_said(results_of(no)))
+        raise ShapeError(
+            "cond", expected=said_types(results_of(yes)), got=said_types(results_of(no))
+        )
     return results_of(yes)
 
 
 def _while_types(*types: Any, regions: Regions) -> Any:
     test, body = regions
-    _takes("while", test, types)
-    _takes("while", body, types)
+    takes("while", test, types)
+    takes("while", body, types)
     if results_of(test) != (BOOL,):
-        raise DTypeError("while", expected="a bool", got=_said(results_of(test)))
+        raise DTypeError("while", expected="a bool", got=said_types(results_of(test)))
     if results_of(body) != types[: len(body.results)]:
-        expected = _said(types[: len(body.results)])
-        raise ShapeError("while", expected=expected, got=_said(results_of(body)))
+        expected = said_types(types[: len(body.results)])
+        raise ShapeError("while", expected=expected, got=said_types(results_of(body)))
     return results_of(body)
 
 

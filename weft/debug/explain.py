@@ -13,7 +13,7 @@ from weft.debug.saved import loops_within, saved_within
 from weft.ir import Node
 from weft.runtime.executable import Executable
 from weft.runtime.native_program import Native
-from weft.schedule.steps import ARENA, ProgramPlan, Step
+from weft.schedule.steps import ARENA, Enter, ProgramPlan, Step, When
 from weft.types import TensorType
 
 
@@ -30,7 +30,8 @@ class Explanation:
     @property
     def kernels(self) -> tuple[tuple[str, ...], ...]:
         """The ops of each kernel, in the order they run."""
-        return tuple(tuple(n.op.name for n in s.nodes) for s in self.forward.steps)
+        steps = [s for part in self.forward.parts for s in part.steps]
+        return tuple(tuple(n.op.name for n in s.nodes) for s in steps)
 
     @property
     def arena(self) -> int:
@@ -122,15 +123,29 @@ class Explanation:
         return "\n".join(lines)
 
     def _plan(self, title: str, plan: ProgramPlan) -> str:
-        specs = {p.spec.key() for s in plan.steps for p in s.launch.phases}
+        specs = {p.spec.key() for part in plan.parts for s in part.steps for p in s.launch.phases}
         launches = f"{len(plan.steps)} kernel launches of {len(specs)} kernels"
         memory = f"{plan.arena:,} bytes of intermediate values at most"
         lines = [f"{title}: {launches}, {memory}, {plan.threads} threads"]
-        counts = plan.together or (1,) * len(plan.steps)
-        lines += [self._step(i, s, counts[i]) for i, s in enumerate(plan.steps)]
+        lines += self._steps(plan)
+        for r in plan.routines:
+            assert r.plan is not None
+            lines.append(f"  function {r.name}: {r.plan.arena:,} bytes of its own in every call")
+            if r.keeps:
+                lines.append(f"    {r.name} keeps {r.keeps:,} bytes of every call for its gradient")
+            lines += self._steps(r.plan)
         return "\n".join(lines)
 
+    def _steps(self, plan: ProgramPlan) -> list[str]:
+        counts = plan.together or (1,) * len(plan.steps)
+        return [self._step(i, s, counts[i]) for i, s in enumerate(plan.steps)]
+
     def _step(self, i: int, s: Step, count: int) -> str:
+        if isinstance(s.jump, Enter):
+            assert s.jump.routine is not None
+            return f"  {i:>4}  call      {s.jump.routine.name}  {_line(s.nodes[0])}".rstrip()
+        if s.jump is not None and s.jump.when == When.FORGET:
+            return f"  {i:>4}  records   of the next call"
         if s.jump is not None:
             when = ("always", "if true", "if false")[s.jump.when]
             return f"  {i:>4}  jump      {when}  ->  {s.jump.target}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.autodiff.mode import no_grad
 from weft.buffer import Buffer
+from weft.control.nodes import Control
 from weft.ir import Function, Node, rewrite
 from weft.ops.define import Op, Value, constant, installed, result
 from weft.types import TensorType
@@ -20,12 +21,12 @@ def fold(f: Function) -> Function:
 
 
 def _folded(n: Node, inputs: tuple[Node, ...]) -> Node | None:
-    if n.op in (constant, result) or n.regions or any(i.op is not constant for i in inputs):
+    if n.op in (constant, result) or any(i.op is not constant for i in inputs):
         return None
     if not isinstance(n.type, TensorType) or n.type.nbytes > MOST:
         return None
     op: Op = n.op  # type: ignore[assignment]
-    if op.effect:
+    if op.effect or isinstance(op, Control):
         return None
     with no_grad():
         out = op(*(_value(i) for i in inputs), **dict(n.attrs))

@@ -23,6 +23,7 @@ from typing import Any
 from weft.buffer import Layout
 from weft.errors import (
     AllocationError,
+    DepthError,
     DeviceError,
     DTypeError,
     IndexRangeError,
@@ -33,19 +34,22 @@ from weft.ir import Location
 from weft.runtime import kernels
 from weft.runtime.plan import KEEP_OUTPUT, MAX_CHUNKS, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
+from weft.schedule.steps import When
 from weft.types import DTYPES
 from weft.types.record import dataclass
 
 SOURCES = (
     "python", "system", "memory", "scalar", "pool", "workers", "interrupts", "results", "program",
-    "beside", "host", "launch",
+    "calls", "beside", "host", "launch",
 )  # fmt: skip
 
 # words before a frame's first: what poll needs to know of the launch around it
 _CONTEXT = {
     "frame_stop": -1, "frame_deadline": -2, "frame_thread": -3, "frame_forked": -4,
-    "frame_bases": -5, "frame_phase": -6,
+    "frame_bases": -5, "frame_phase": -6, "frame_calls": -7, "frame_depth": -8,
 }  # fmt: skip
+#: calls inside each other that a program may have under way
+MOST_CALLS = 1_000_000
 _METH_NOARGS, _METH_FASTCALL = 0x0004, 0x0080
 _COUNTS = ("bytes_used", "bytes_cached", "bytes_peak", "blocks_made", "blocks_freed")
 
@@ -115,6 +119,7 @@ class Engine:
             self._variable(variable).value = id(value)
         self._alive.append(given)
         self._variable("cache_limit").value = _memory() // 8
+        self._variable("calls_limit").value = _memory() // 4
         self._variable("huge_pages").value = int(_huge_pages())
         self._counts = [self._variable(name) for name in _COUNTS]
         self._allocate = self._function("allocate", _METH_FASTCALL)
@@ -171,10 +176,12 @@ def native_text(tensor: type, buffer: type, note: type) -> str:
         "keep_output": KEEP_OUTPUT,
         "phase_words": len(PhaseWord),
         "frame_context": len(_CONTEXT),
+        "most_calls": MOST_CALLS,
         "frame_words": len(_CONTEXT) + 3,
         **_CONTEXT,
         **{f"plan_{w.name.lower()}": int(w) for w in Word},
         **{f"phase_{w.name.lower()}": int(w) for w in PhaseWord},
+        **{f"jump_{w.name.lower()}": int(w) for w in When},
         **{f"status_{s.name.lower()}": int(s) for s in Status},
     }
     classes = {
@@ -236,6 +243,12 @@ def _meaning(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...])
             expected=f"{detail:,} bytes more",
             got="none from the system",
             hint="drop tensors you no longer need, or work in smaller pieces",
+        )
+    if status == Status.DEPTH:
+        return DepthError(
+            place,
+            expected=f"at most {MOST_CALLS:,} calls inside each other, in a quarter of the memory",
+            got=f"{detail:,} and no end in sight",
         )
     if status == Status.SCALAR and plan is not None:
         dtype = DTYPES[plan.kind(detail) - 1]

@@ -46,7 +46,7 @@ class Word(IntEnum):
     STEP_WORDS = 15  # of the longest step's frame, if this is a program; else 0
     THREADS = 16  # that scratch memory was planned for
     LAYOUTS = 17  # pointer: the Layout of every input, or the very Buffer, of a program; else 0
-    STACKS = 18  # pointer: a count of growing stacks, where in the arena their handles are; or 0
+    STACKS = 18  # pointer: how many growing stacks, where in the arena they are; chains; or 0
     FAILED = 19  # pointer: the phase of a program that an error came from
 
 
@@ -55,11 +55,10 @@ class PhaseWord(IntEnum):
 
     FUNCTION = 0  # 0: a jump
     TASKS = 1  # of a jump: to which phase
-    GRAIN = 2  # of a jump: 0 always, 1 if its condition is true, 2 if it is false
-    RECIPE = (
-        3  # pointer: how to write the frame of the step that begins here, or 0; of a jump: base
-    )
-    # and offset of its condition
+    GRAIN = 2  # of a jump: a `When`
+    # pointer: how to write the frame of the step that begins here, or 0; of a jump: base and offset
+    # of its condition; of a call: see calls.ll
+    RECIPE = 3
 
 
 class Status(IntEnum):
@@ -72,6 +71,7 @@ class Status(IntEnum):
     SCALAR = 4  # a Python number that its dtype cannot hold; the detail is which argument
     ARGUMENT = 5  # an argument of the wrong type; likewise
     COUNT = 6  # another number of arguments than the plan takes; the detail is the number
+    DEPTH = 8  # too many calls inside each other; the detail is how many
     LAYOUT = 7  # an argument that lies in memory otherwise than planned; the detail is which
 
 

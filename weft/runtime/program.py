@@ -13,10 +13,21 @@ from weft.ir import Node
 from weft.runtime import kernels
 from weft.runtime.plan import MAX_CHUNKS, MAX_WORDS, PhaseWord, Plan, Word, kind_of
 from weft.schedule.host import HostCall
-from weft.schedule.steps import ABSOLUTE, OPERANDS, PACKED, ProgramPlan, Spot, Step
+from weft.schedule.launch import Launch
+from weft.schedule.steps import (
+    ABSOLUTE,
+    OPERANDS,
+    PACKED,
+    Enter,
+    ProgramPlan,
+    Spot,
+    Step,
+    When,
+)
 from weft.types import DType
 
 PHASE = len(PhaseWord)  # words of a phase
+_END = -1
 
 
 class Places:
@@ -46,7 +57,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead)
     that are packed ahead. `ahead` has begun the kernels.
     """
     inputs = (*inputs, *(Layout.dense(x.layout.type) for x in plan.packed))
-    specs = [p.spec for s in plan.steps for p in s.launch.phases]
+    specs = [p.spec for part in plan.parts for s in part.steps for p in s.launch.phases]
     held = [ahead.code(s) for s in specs if not isinstance(s, HostCall)]
     code = _Code(plan)
     kinds = [kind_of(x if isinstance(x, DType) else None) for x in inputs]
@@ -55,7 +66,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead)
         most, got = f"at most {MAX_WORDS} words of frame", str(code.longest + 3 * len(kinds))
         raise ShapeError("program", expected=most, got=got)
     expected = [id(x) if isinstance(x, Layout) else 0 for x in inputs]
-    stacks = [len(plan.stacks), *(_offset(s) for s in plan.stacks)]
+    stacks = _handles(plan)
     memory = array("q", bytes(8 * len(Word)))
     memory[Word.N_IN] = len(kinds)
     memory[Word.N_OUT] = len(sizes)
@@ -73,7 +84,8 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead)
     memory[Word.SIZES] = memory[Word.KINDS] + 8 * len(kinds)
     recipes = memory[Word.SIZES] + 8 * len(sizes)
     memory[Word.LAYOUTS] = recipes + 8 * len(code.recipes)
-    memory[Word.STACKS] = memory[Word.LAYOUTS] + 8 * len(expected) if plan.stacks else 0
+    if plan.stacks or plan.chains:
+        memory[Word.STACKS] = memory[Word.LAYOUTS] + 8 * len(expected)
     tables = memory[Word.LAYOUTS] + 8 * (len(expected) + len(stacks))
     first = memory.buffer_info()[0]
     for i, offset in enumerate(code.recipe_of):
@@ -84,7 +96,7 @@ def make_program(plan: ProgramPlan, inputs: Sequence[Any], ahead: kernels.Ahead)
     for at in code.addresses:
         word = (tables - first) // 8 + at
         memory[word] = start + 8 * PHASE * memory[word]
-    call = Places(plan.steps, code.begins[:-1])
+    call = Places(code.steps, code.begins[:-1])
     return Plan((memory, (held, plan, tuple(inputs))), call, plan.outs)
 
 
@@ -101,24 +113,69 @@ class _Code:
         self.tables: list[int] = []  # of steps that run together
         self.operands: list[tuple[int, int]] = []  # words of recipes that point to those
         self.addresses: list[int] = []  # words of tables that are phases
+        self.steps: list[Step] = []  # of the program, then of its routines
+        self.leaps: list[tuple[int, int]] = []  # jumps: phase, step
+        self.starts: dict[int, int] = {}  # of routines by id: their first steps
+        self.enters: list[tuple[int, int]] = []  # phase, id of a routine
+        self._part(plan)
+        ends = [(len(self.recipe_of), _END)] if plan.routines else []
+        if ends:
+            self._end(When.ALWAYS)
+        for r in plan.routines:
+            assert r.plan is not None
+            self.starts[id(r)] = len(self.steps)
+            self._part(r.plan)
+            self._end(When.RETURN)
+        self.begins.append(len(self.recipe_of))
+        self.leaps += [(phase, self.starts[routine]) for phase, routine in self.enters]
+        for phase, target in self.leaps + ends:
+            self.phases[PHASE * phase + PhaseWord.TASKS] = self.begins[target]
+        self._fill_tables()
+
+    def _part(self, plan: ProgramPlan) -> None:
+        """The steps of the program, or of a routine."""
+        first = len(self.steps)
         self.packed = OPERANDS + len(plan.function.params), len(plan.packed)
-        leaps: list[tuple[int, int]] = []  # jumps: phase, step
         counts = plan.together or (1,) * len(plan.steps)
-        for i, (step, count) in enumerate(zip(plan.steps, counts, strict=True)):
-            self.begins.append(len(self.recipe_of))
+        for i, (step, count) in enumerate(zip(plan.steps, counts, strict=True), first):
+            self._begin(step)
             if count > 1:
-                leaps.append((self._together(count), i + count))
+                self.leaps.append((self._together(count, i), i + count))
             self.own.append(len(self.recipe_of))
-            if step.jump is not None:
-                leaps.append((len(self.recipe_of), step.jump.target))
+            if isinstance(step.jump, Enter):
+                self._enter(step, step.jump)
+            elif step.jump is not None and step.jump.when == When.FORGET:
+                self._phase(0, 0, step.jump.when, len(self.recipes))
+                self._places(step.operands)
+            elif step.jump is not None:
+                self.leaps.append((len(self.recipe_of), first + step.jump.target))
                 self._phase(0, 0, step.jump.when, len(self.recipes))
                 self._places(step.operands)
             else:
                 self._step(step)
+
+    def _begin(self, step: Step) -> None:
+        self.steps.append(step)
         self.begins.append(len(self.recipe_of))
-        for phase, target in leaps:
-            self.phases[PHASE * phase + PhaseWord.TASKS] = self.begins[target]
-        self._fill_tables()
+
+    def _end(self, when: int) -> None:
+        """A jump behind the last step: of a routine, back to where it was called."""
+        self._begin(Step(Launch(()), (), None, ()))
+        self.own.append(len(self.recipe_of))
+        self._phase(0, 0, when, -1)
+
+    def _enter(self, step: Step, jump: Enter) -> None:
+        """A call: bytes of the routine's arena, its operands, handles in its arena, its record."""
+        routine = jump.routine
+        assert routine is not None and routine.plan is not None
+        self.enters.append((len(self.recipe_of), id(routine)))
+        self._phase(0, 0, jump.when, len(self.recipes))
+        self.recipes += (routine.plan.arena, len(step.operands))
+        self._places(step.operands)
+        self.recipes += _handles(routine.plan)
+        if jump.record is not None:
+            self._places((jump.record.slot, jump.record.head or jump.record.slot))
+            self.recipes += (int(jump.record.indirect), jump.record.bytes)
 
     def _phase(self, function: int, tasks: int, grain: int, recipe: int) -> None:
         self.phases += (function, tasks, grain, 0)
@@ -148,14 +205,14 @@ class _Code:
             self._phase(at, phase.tasks, grain if launch.heavy else max(phase.tasks, 1), recipe)
             recipe = -1
 
-    def _together(self, count: int) -> int:
+    def _together(self, count: int, i: int) -> int:
         """A phase whose tasks are the next `count` steps, and a jump over them, whose number it
         gives.
         """
         self._phase(side_by_side[0], count, 1, len(self.recipes))
         self.operands.append((len(self.recipes) + 3, len(self.tables)))
         self.recipes += (0, 1, ABSOLUTE, 0, 0)
-        self.tables += (0, len(self.own), count)
+        self.tables += (0, i, count)
         self._phase(0, 0, 0, -1)
         return len(self.recipe_of) - 1
 
@@ -171,6 +228,11 @@ class _Code:
                 self.addresses.append(len(self.tables))
                 self.tables += (self.own[i], self.begins[i + 1] - self.own[i])
         self.operands = [(word, moved[table]) for word, table in self.operands]
+
+
+def _handles(plan: ProgramPlan) -> list[int]:
+    """Where in an arena stacks and chains have their handles."""
+    return [n for spots in (plan.stacks, plan.chains) for n in (len(spots), *map(_offset, spots))]
 
 
 def _offset(spot: Spot) -> int:

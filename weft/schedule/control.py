@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.schedule.call import plan_call, plan_recursion
 from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
 from weft.schedule.scalars import plan_scalars
@@ -24,13 +25,14 @@ from weft.schedule.stack import (
     plan_pop,
     plan_short,
 )
+from weft.schedule.steps import When
 from weft.schedule.store import plan_get, plan_put
 
-ALWAYS, IF_TRUE, IF_FALSE = 0, 1, 2
+ALWAYS, IF_TRUE, IF_FALSE = When.ALWAYS, When.IF_TRUE, When.IF_FALSE
 
 
 def plan_control(p: Any, n: Node) -> None:
-    """Plan a node with regions, or a call of Python. `p` plans the function that it stands in."""
+    """Plan a node with regions, or a call. `p` plans the function that it stands in."""
     inputs = [p.operand(i) for i in n.inputs]
     if n.op.name in SINGLE:
         p.spots[n] = SINGLE[n.op.name](p, n, inputs)
@@ -175,7 +177,10 @@ def _fetch(
     p.append(plan_pop(layouts), (handle, between, *state), ())
 
 
-PLANS = {"cond": _cond, "while": _while, "while_grad": _while_grad, "host": plan_host}
+PLANS = {
+    "cond": _cond, "while": _while, "while_grad": _while_grad, "host": plan_host,
+    "recursion": plan_recursion, "call": plan_call,
+}  # fmt: skip
 #: nodes of one result
 SINGLE = {"put": plan_put, "get": plan_get}
 

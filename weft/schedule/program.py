@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.buffer import Buffer, Layout
+from weft.control.nodes import Control
 from weft.ir import Function, Node
 from weft.ir.node import exact
 from weft.ops.define import Op, constant, result
@@ -31,13 +32,20 @@ from weft.schedule.steps import (
     OPERANDS,
     PACKED,
     Block,
+    Enter,
     Jump,
     Packed,
     ProgramPlan,
+    Routine,
     Spot,
     Step,
+    When,
 )
 from weft.types import DType, TensorType, result_dtype
+from weft.types.dtype import int64
+
+#: the layout of an address
+WORD = Layout.dense(TensorType((), int64))
 
 Needed = Callable[[KernelSpec], object]
 
@@ -72,6 +80,9 @@ class _Planner:
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
         self.stacks: list[Spot] = []
+        self.chains: list[Spot] = []
+        self.routines: list[Routine] = []
+        self.scope: dict[str, Any] = {}  # functions that can be called, see `weft.schedule.call`
         self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
         self.known: dict[Any, Any] = {}  # launches of what looks alike: a model's layers do
         self.spots: dict[Node, Spot] = {
@@ -110,8 +121,10 @@ class _Planner:
             self.machine.threads,
             tuple(self.keep),
             tuple(self.stacks),
+            tuple(self.chains),
             counts,
             tuple(self.packed),
+            tuple(self.routines),
         )
 
     # control flow: what `weft.schedule.control` asks for
@@ -120,7 +133,8 @@ class _Planner:
         """Plan a function here, on values in these places; where its results are."""
         inner = _Planner(f, tuple(s.layout for s in spots), self.machine, self.needed)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
-        inner.stacks, inner.targets, inner.known = self.stacks, {}, self.known
+        inner.stacks, inner.chains, inner.targets = self.stacks, self.chains, {}
+        inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
         inner.spots = dict(zip(f.params, spots, strict=True))
         for group in arrange(partition(f), f.results):
@@ -135,13 +149,38 @@ class _Planner:
         self.steps.append(Step(Launch(()), operands, None, (), made))
         return made
 
+    def routine(self, f: Function, layouts: Sequence[Layout | DType]) -> _Planner:
+        """A planner for a function that has memory of its own in every call."""
+        inner = _Planner(recompute(f), tuple(layouts), self.machine, self.needed)
+        inner.routines, inner.keep, inner.known = self.routines, self.keep, self.known
+        return inner
+
+    def enter(
+        self, routine: Routine, operands: tuple[Spot, ...], n: Node, when: When, record: Any = None
+    ) -> None:
+        """A call of a routine."""
+        for spot in (*operands, *([record.slot] if record is not None else ())):
+            if spot.block is not None:
+                spot.block.death = max(spot.block.death, len(self.steps))
+        jump = Enter(when, routine=routine, record=record)
+        self.steps.append(Step(Launch(()), operands, None, (n,), jump))
+
+    def chain(self) -> Spot:
+        """A list of records, which is empty from here on: in memory of its own."""
+        self.chains.append(self._lasting(WORD))
+        self.steps.append(Step(Launch(()), (self.chains[-1],), None, (), Jump(When.FORGET)))
+        return self.chains[-1]
+
     def stack(self, layout: Layout) -> Spot:
         """The handle of a stack: in memory of its own from the start to the end."""
-        self.stacks.append(self._result(layout))
-        block = self.stacks[-1].block
-        assert block is not None
-        block.birth, block.death = 0, 1 << 60
+        self.stacks.append(self._lasting(layout))
         return self.stacks[-1]
+
+    def _lasting(self, layout: Layout) -> Spot:
+        spot = self._result(layout)
+        assert spot.block is not None
+        spot.block.birth, spot.block.death = 0, 1 << 60
+        return spot
 
     def copy_to(self, spot: Spot, place: Spot) -> None:
         assert isinstance(spot.layout, Layout)
@@ -189,7 +228,7 @@ class _Planner:
             return  # placed with the node it picks from
         if op is constant:
             self._constant(n)
-        elif n.regions or op.effect:
+        elif op.effect or isinstance(op, Control):
             plan_control(self, n)
         elif op.view is not None:
             self._view(n, op)

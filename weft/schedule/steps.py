@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from enum import IntEnum
 from typing import Any
 
 from weft.buffer import Layout
@@ -49,12 +50,57 @@ class Spot:
     block: Block | None = None
 
 
+class When(IntEnum):
+    """What a jump is: when one within a function is taken; else see `weft.schedule.call`."""
+
+    ALWAYS = 0
+    IF_TRUE = 1
+    IF_FALSE = 2
+    CALL = 3
+    RETURN = 4
+    KEEP = 5
+    BACK = 6
+    FORGET = 7
+
+
 @dataclass(eq=False)
 class Jump:
     """To another step: always, or as a bool says. See `weft.schedule.control`."""
 
     when: int
     target: int = -1
+
+
+@dataclass(eq=False)
+class Routine:
+    """A function of the program that calls lead to, planned once: its steps count places from
+    memory that every call has of its own, and from what it is given.
+    """
+
+    name: str
+    keeps: int = 0  # bytes of a record that every call writes
+    plan: ProgramPlan | None = None  # None while it is being planned
+
+
+@dataclass(eq=False)
+class Enter(Jump):
+    """To the start of a routine; at its end, back behind here. See `weft.schedule.call`."""
+
+    routine: Routine | None = None
+    record: Record | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Memory that a routine gets, or got, besides its own: where its address is written or found.
+    If it gets it, how many bytes, and where the list of all such memory is, or, `indirect`, where
+    the address of that is.
+    """
+
+    slot: Spot
+    bytes: int = 0
+    head: Spot | None = None
+    indirect: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +136,15 @@ class ProgramPlan:
     threads: int
     keep: tuple[Any, ...] = field(default=())  # owners of the constants
     stacks: tuple[Spot, ...] = ()  # handles that are zero at the start and freed at the end
+    chains: tuple[Spot, ...] = ()  # likewise, lists of records
     together: tuple[int, ...] = ()  # of each step: how many run with it, see `beside`
     packed: tuple[Packed, ...] = ()  # inputs behind those of the function
+    routines: tuple[Routine, ...] = ()
+
+    @property
+    def parts(self) -> tuple[ProgramPlan, ...]:
+        """The plan itself, then those of its routines."""
+        return (self, *(r.plan for r in self.routines if r.plan is not None))
 
     @property
     def heavy(self) -> bool:

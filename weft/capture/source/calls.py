@@ -29,6 +29,7 @@ from weft.capture.source.reads import (
     set_attr,
     used,
 )
+from weft.capture.source.recursion import entered
 from weft.capture.text import is_deferred, method, unmade, written
 from weft.ops.define import capturing, host_number
 from weft.types.size import is_symbolic
@@ -49,9 +50,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return computed(f, args)
     if kind is types.FunctionType:
         if is_converted(f):
-            return f(*args, **kwargs)
+            return entered(f, f, args, kwargs)
         if is_users(f.__code__.co_filename):
-            return _entered(f)(*args, **kwargs)
+            return entered(f, _entered(f), args, kwargs)
         if f in SPECIAL:
             return SPECIAL[f](*args, **kwargs)
         return _library(_with_converted_cells(f), args, kwargs)

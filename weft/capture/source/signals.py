@@ -22,6 +22,17 @@ CONTINUE = _Mark("continue")
 NOTHING = _Mark("no result")
 
 
+class Left(BaseException):
+    """Ends the capture of a path, which is captured once more."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+
+class Unknown(Left):
+    """Ends a path that calls a function of which it is not known yet what it gives."""
+
+
 class Return:
     """Leaving a loop's body for good, with the function's result."""
 

@@ -36,6 +36,9 @@ from weft.capture.source.names import (
 )
 from weft.types.record import dataclass
 
+#: statements that leave a block, or go on in it, by themselves
+_ENDS = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Assert)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -262,7 +265,9 @@ class Statements(Assignments):
         leaves = escapes([s], ctx.handled)
         ready = getattr(s, "ready", False)
         test = s.test if ready else self.visit(s.test)
-        if (is_bool(s.test) and not ready) or (leaves and ctx.strict):
+        inner = [b for b in (*s.body, *s.orelse) if not isinstance(b, _ENDS)]
+        alone = is_bool(s.test) and not ready and not escapes(inner, ctx.handled)
+        if alone or (leaves and ctx.strict):
             s.test = test if is_bool(s.test) else op(s, "test", test)
             s.body, s.orelse = self.block(s.body, ctx), self.block(s.orelse, ctx)
             return [s], False

@@ -23,7 +23,17 @@ from weft.capture.join import (
 )
 from weft.capture.refusal import refused
 from weft.capture.source.outline import first_other, named, outline
-from weft.capture.source.signals import NOTHING, Signal, alike, as_signal, is_left, is_signal
+from weft.capture.source.paths import raising, ran
+from weft.capture.source.signals import (
+    NOTHING,
+    Left,
+    Signal,
+    Unknown,
+    alike,
+    as_signal,
+    is_left,
+    is_signal,
+)
 from weft.capture.structure import flatten
 from weft.capture.watch import Escaped, Faults, excluding, faults as pending_faults
 from weft.control.branches import build_cond
@@ -39,34 +49,6 @@ from weft.types.dtype import bool_
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
 _ROUNDS = 12  # of finding out what a loop changes
-
-
-def ran(what: str, region: Region, f: Thunk) -> Any:
-    """What a path gives. An error on a path that may never be taken is no error yet."""
-    try:
-        with region:
-            return f()
-    except CaptureError:
-        region.restore()
-        raise
-    except RecursionError as e:
-        region.restore()
-        got = "one that calls itself on every path, whatever tensors hold"
-        raise refused(what, "a path that ends", got, "write the recursion as a loop") from e
-    except Exception as e:
-        region.restore()
-        raise refused(what, "a path that can be captured", f"{type(e).__name__}: {e}") from e
-    finally:
-        region.close()
-
-
-def raising(f: Thunk) -> Any:
-    """f(), the error that it ends with made part of the program."""
-    try:
-        return f()
-    except (Raised, Escaped) as e:
-        e.finish()
-        raise
 
 
 # branches
@@ -102,6 +84,12 @@ def branch(
             return (otherwise, then)[i]()
         except Escaped as e:
             ends.append(e)
+        except Left as e:
+            faults.drop()
+            put(*before)
+            if not isinstance(e, Unknown):
+                raise
+            return (otherwise, then)[i]()  # what the other path gives has its type
         regions.append(region)
         region.restore()
         faults.take(region)
@@ -205,6 +193,11 @@ class Loop:
                 return self._round()
             except _Again:
                 self.faults.drop()
+            except Unknown as e:  # what there is before has its type
+                self.faults.drop()
+                if not e.of.skips:
+                    raise
+                return self.signal
             except Escaped as e:
                 raise refused(*_LEFT) from e
             except CaptureError:  # its steps may be gone through one by one

@@ -20,11 +20,11 @@ import numpy as np
 from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
 from weft.capture.chosen import Chosen
+from weft.deploy.python.functions import Functions, count_of, own_operands, variable
 from weft.deploy.python.spelling import (
     ATOM,
     UNARY,
     Said,
-    argument,
     number,
     spelled,
     symbol,
@@ -90,6 +90,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.taken = set(_TAKEN)
+        self.functions: dict[str, tuple[str, bool]] = {}  # that calls name: as what, if Python's
 
     def fresh(self, hint: str) -> str:
         """A name that nothing has."""
@@ -125,12 +126,7 @@ def kind(n: Node) -> Any:
     return n.type
 
 
-def variable(name: str, type_: Any, stand: Any = None) -> Said:
-    """What a name stands for."""
-    return Said(name, ATOM, symbol(type_) if stand is None else stand, frozenset((name,)))
-
-
-class _Block:
+class _Block(Functions):
     """The statements of one function or region."""
 
     def __init__(self, writer: _Writer, f: Function, env: dict[Node, Said], depth: int) -> None:
@@ -144,7 +140,7 @@ class _Block:
         self.users.update(f.results)
         self.own = {*f.order, *(f.params if depth == 1 else ())}  # not variables around it
         #: values that a region reads are variables: it must not compute them again
-        self.named = {i for n in f.order for i in n.inputs[_own(n) :] if n.regions}
+        self.named = {i for n in f.order for i in n.inputs[own_operands(n) :] if n.regions}
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line if line else "")
@@ -180,6 +176,10 @@ class _Block:
                 self.branch(n, wanted)
             elif n.op.name == "while" and not n.attrs:
                 self.loop(n)
+            elif n.op.name == "recursion" and len(n.regions) == 1:
+                self.recursion(n)
+            elif n.op.name == "call":
+                self.enter(n)
             elif n.regions:
                 self.called(n)
             else:
@@ -212,7 +212,7 @@ class _Block:
             self.bind(n, spelled(n, xs))
             return
         names = []
-        for i in range(_count(n)):
+        for i in range(count_of(n)):
             picks = self.picks[n].get(i, [])
             hint = next((p.name for p in picks if p.name), "t") if picks else "unused"
             names.append(self.writer.fresh(hint))
@@ -220,26 +220,6 @@ class _Block:
                 self.env[p] = variable(names[-1], p.type)
         comma = "," if len(names) == 1 else ""
         self.write(f"{', '.join(names)}{comma} = {spelled(n, xs, several=True).text}")
-
-    def called(self, n: Node) -> None:
-        """An op with regions that has no statement of Python's: regions are functions."""
-        names = []
-        for r in n.regions:
-            names.append(self.writer.fresh(r.name or n.op.name))
-            inner = self.writer.function(r, names[-1], local=True)
-            self.lines += ["    " * self.depth + line for line in inner]
-        given = [self.env[i].text for i in n.inputs]
-        given.append(f"regions=({', '.join(names)},)")
-        given += [f"{k}={argument(v)}" for k, v in n.attrs]
-        outs = []
-        for i in range(_count(n)):
-            picks = self.picks.get(n, {}).get(i, [])
-            outs.append(self.writer.fresh(picks[0].name or "t" if picks else "unused"))
-            for p in picks:
-                self.env[p] = variable(outs[-1], p.type)
-        head = f"ops.{n.op.name}" if n.op.name.isidentifier() else f"getattr(ops, {n.op.name!r})"
-        head = f'getattr(ops, "{n.op.name}")' if keyword.iskeyword(n.op.name) else head
-        self.write(f"{', '.join(outs)}{',' * (len(outs) == 1)} = {head}({', '.join(given)})")
 
     # branches
 
@@ -407,13 +387,6 @@ def _bound(f: Function, env: dict[int, Said]) -> dict[Node, Said]:
     return {p: env[i] for i, p in enumerate(f.params) if i in env}
 
 
-def _own(n: Node) -> int:
-    """The operands of an op with regions that are written where it stands."""
-    if n.op.name == "cond":
-        return 1
-    return len(n.regions[1].results) if n.op.name == "while" and not n.attrs else 0
-
-
 def _step(body: Function, i: int) -> int | None:
     """What a state of a loop grows by in every step."""
     after = body.results[i]
@@ -436,25 +409,13 @@ def _computes_only(f: Function, x: Node) -> bool:
                 continue
             if n.op.name == "cond" and not n.attrs:
                 inner = [(r, r.params[place - 1]) for r in n.regions if place]
-            elif n.op.name == "while" and not n.attrs and place >= _own(n):
+            elif n.op.name == "while" and not n.attrs and place >= own_operands(n):
                 inner = [(r, r.params[place]) for r in n.regions]
             else:
                 return False
             if not all(_computes_only(r, p) for r, p in inner):
                 return False
     return True
-
-
-def _count(n: Node) -> int:
-    """How many results a node has."""
-    if n.op.name == "cond":
-        return len(n.regions[0].results)
-    types: Any = n.op.infer(  # type: ignore[attr-defined]
-        *(i.type for i in n.inputs),
-        **dict(n.attrs),
-        **({"regions": n.regions} if n.regions else {}),
-    )
-    return len(types) if isinstance(types, tuple) else 1
 
 
 def _tensor(value: Buffer) -> str:

@@ -96,6 +96,8 @@ unrecorded:
   %bases = getelementptr i64, ptr %outs, i64 %n_out
   call void @set_pointer(ptr %frame, i64 {{frame_bases}}, ptr %bases)
   call void @set_word(ptr %frame, i64 {{frame_phase}}, i64 0)
+  call void @set_word(ptr %frame, i64 {{frame_calls}}, i64 0)
+  call void @set_word(ptr %frame, i64 {{frame_depth}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_stop}}, i64 0)
   call void @set_word(ptr %frame, i64 {{frame_deadline}}, i64 9223372036854775807)
   call void @set_word(ptr %frame, i64 {{frame_thread}}, i64 0)

@@ -45,7 +45,11 @@ body:
   br i1 %is_jump, label %leap, label %work
 leap:
   %target = call i64 @jump(ptr %phase, ptr %frame, i64 %i)
-  br label %head
+  %there = icmp sge i64 %target, 0
+  br i1 %there, label %head, label %refused
+refused:
+  %why = sub i64 0, %target
+  ret i64 %why
 work:
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   call void @dress(ptr %phase, ptr %frame)
@@ -110,7 +114,11 @@ body:
   br i1 %is_jump, label %leap, label %work
 leap:
   %target = call i64 @jump(ptr %phase, ptr %frame, i64 %i)
-  br label %head
+  %there = icmp sge i64 %target, 0
+  br i1 %there, label %head, label %refused
+refused:
+  %why = sub i64 0, %target
+  br label %end
 work:
   %tasks = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   %grain = call i64 @word(ptr %phase, i64 {{phase_grain}})
@@ -130,7 +138,7 @@ ran:
   %fine = icmp eq i64 %status0, 0
   br i1 %fine, label %head, label %end
 end:
-  %status = phi i64 [ 0, %head ], [ %status0, %ran ]
+  %status = phi i64 [ 0, %head ], [ %status0, %ran ], [ %why, %refused ]
   %lost = call i64 @word(ptr %frame, i64 {{frame_forked}})
   %here = icmp eq i64 %lost, 0
   %ours = and i1 %shared, %here

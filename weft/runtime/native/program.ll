@@ -21,14 +21,14 @@ program:
   %to = getelementptr i64, ptr %bases, i64 2
   %from = getelementptr i64, ptr %frame, i64 3
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %to, ptr align 8 %from, i64 %bytes, i1 false)
-  call void @each_stack(ptr %plan, ptr %frame, i1 false)
+  call void @stacks_of(ptr %plan, ptr %frame, i1 false)
   br label %done
 done:
   ret void
 }
 
 ; Zeroes the handles of a program's growing stacks, or frees their memory.
-define internal void @each_stack(ptr %plan, ptr %frame, i1 %freeing) {
+define internal void @stacks_of(ptr %plan, ptr %frame, i1 %freeing) {
 entry:
   %table = call ptr @pointer(ptr %plan, i64 {{plan_stacks}})
   %none = icmp eq ptr %table, null
@@ -36,12 +36,22 @@ entry:
 begin:
   %bases = call ptr @pointer(ptr %frame, i64 {{frame_bases}})
   %arena = call ptr @pointer(ptr %bases, i64 0)
+  call void @each_stack(ptr %table, ptr %arena, i1 %freeing)
+  br label %done
+done:
+  ret void
+}
+
+; The same for the handles in an arena that a table (words: how many stacks, where each is; how many
+; chains of records, where each begins) tells of.
+define internal void @each_stack(ptr %table, ptr %arena, i1 %freeing) {
+entry:
   %n = call i64 @word(ptr %table, i64 0)
   br label %head
 head:
-  %i = phi i64 [ 1, %begin ], [ %next, %after ]
+  %i = phi i64 [ 1, %entry ], [ %next, %after ]
   %more = icmp sle i64 %i, %n
-  br i1 %more, label %body, label %done
+  br i1 %more, label %body, label %chains
 body:
   %offset = call i64 @word(ptr %table, i64 %i)
   %handle = getelementptr i8, ptr %arena, i64 %offset
@@ -60,15 +70,42 @@ clear:
 after:
   %next = add i64 %i, 1
   br label %head
+chains:
+  %behind = getelementptr i64, ptr %table, i64 %i
+  %m = call i64 @word(ptr %behind, i64 0)
+  br label %chain_head
+chain_head:
+  %k = phi i64 [ 1, %chains ], [ %next_k, %chain_after ]
+  %more_k = icmp sle i64 %k, %m
+  br i1 %more_k, label %chain, label %done
+chain:
+  %offset_k = call i64 @word(ptr %behind, i64 %k)
+  %chain_at = getelementptr i8, ptr %arena, i64 %offset_k
+  br i1 %freeing, label %forget, label %begin
+forget:
+  call void @forget_records(ptr %chain_at)
+  br label %chain_after
+begin:
+  call void @set_word(ptr %chain_at, i64 0, i64 0)
+  br label %chain_after
+chain_after:
+  %next_k = add i64 %k, 1
+  br label %chain_head
 done:
   ret void
 }
 
-; Where to go from a phase that is a jump.
+; Where to go from a phase that is a jump; below 0: a status, negated.
 define internal i64 @jump(ptr %phase, ptr %frame, i64 %here) alwaysinline {
 entry:
   %to = call i64 @word(ptr %phase, i64 {{phase_tasks}})
   %when = call i64 @word(ptr %phase, i64 {{phase_grain}})
+  %routine = icmp sge i64 %when, {{jump_call}}
+  br i1 %routine, label %move, label %leap
+move:
+  %moved = call i64 @move(ptr %phase, ptr %frame, i64 %here)
+  ret i64 %moved
+leap:
   %always = icmp eq i64 %when, 0
   br i1 %always, label %go, label %look
 look:

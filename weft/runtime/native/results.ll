@@ -137,7 +137,8 @@ shared:
 ran:
   %status = phi i64 [ %status_light, %light ], [ %status_heavy, %shared ]
   call void @leave_float_mode(i32 %old_mode)
-  call void @each_stack(ptr %plan, ptr %frame, i1 true)
+  call void @end_calls(ptr %frame)
+  call void @stacks_of(ptr %plan, ptr %frame, i1 true)
   call void @Py_DecRef(ptr %scratch_block)
   %fine = icmp eq i64 %status, 0
   br i1 %fine, label %wrap, label %failed
