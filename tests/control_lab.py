@@ -19,6 +19,7 @@ from weft.capture.evaluate import evaluate
 from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.compile import build_captured
+from weft.deploy.lengths import Lengths
 from weft.errors import WeftError
 from weft.ops.define import Value
 
@@ -26,7 +27,14 @@ from weft.ops.define import Value
 def compiled(f: Callable[..., Any], *args: Any) -> Any:
     """The program of a call."""
     leaves, form = flatten((args, {}))
-    return build_captured(capture(f, leaves, form, operators.call))
+    captured = capture(f, leaves, form, operators.call)
+    for _ in range(3 if captured.found else 0):
+        lengths = Lengths(captured, build_captured)
+        full = lengths.full(leaves)
+        if captured.symbols.failure(full) is None:
+            return lengths.at(full)
+        captured = capture(f, leaves, form, operators.call, hints=lengths.sizes(full))
+    return build_captured(captured)
 
 
 def ran(program: Any, *args: Any, native: bool = True) -> Any:

@@ -89,28 +89,6 @@ def changing_dtype(x, y):
 
 
 @refused(
-    "list.append in a loop on tensors",
-    "its length would depend on values",
-    "write into a tensor of full size",
-    (X * X, Y),
-)
-def growing_list(x, y):
-    out = []
-    while x.sum() < 50:
-        x = x * 2 + y
-        out.append(x)
-    return wf.stack(out)
-
-
-@refused("list.append on one path", "its length would depend on values", "`append` on both")
-def append_on_one(x, y):
-    out = [x]
-    if x.sum() > 0:
-        out.append(y)
-    return wf.stack(out)
-
-
-@refused(
     "list.pop in a loop on tensors",
     "its length would depend on values",
     "a tensor and a counter",
@@ -131,9 +109,18 @@ def key_on_one(x, y):
     return found
 
 
-@refused("conditions of comprehensions", "lengths would depend on values", "`wf.where`, a mask")
-def filtered(x, y):
-    return wf.stack([v * 2 for v in x if v > 0])
+@refused(
+    "a list that grows and is read in one loop on tensors",
+    "its length would depend on values",
+    "keep what is read in a variable",
+    (X * X, Y),
+)
+def read_while_growing(x, y):
+    out = [x]
+    while x.sum() < 50:
+        x = x * 2 + sum(out) + y
+        out.append(x)
+    return x
 
 
 @refused("generators with branches on tensors", "they stay Python's", "a list, or a function")

@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.capture import placeholders
-from weft.capture.capture import Captured, capture
+from weft.capture.capture import Captured, Unsized, capture
 from weft.capture.instantiate import with_names
 from weft.capture.signature import specified
 from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.deploy.compiled import Compiled, Instances
+from weft.deploy.lengths import Lengths
 from weft.deploy.program import Program
 from weft.errors import DTypeError
 from weft.ir import Function, Node, rewrite
@@ -102,7 +103,10 @@ def traced(
             leaves[i] = installed.tensor(x.data, x.note) if id(x) in seen else x
             seen.add(id(x))
     name = getattr(fn, "__name__", type(fn).__name__)
-    captured = capture(fn, leaves, form, operators.call if converted else None, marks)
+    try:
+        captured = capture(fn, leaves, form, operators.call if converted else None, marks)
+    except Unsized as e:  # there is no call yet to find sizes in
+        raise e.failure from None
     return _program(name, captured, _names(fn), form, leaves)
 
 
@@ -129,10 +133,16 @@ def _program(
     if symbols is None or not symbols.has_sizes:
         return Program(name, build_captured(captured), names, form, leaves)
     examples = [placeholder(symbols.example(x.type)) if isinstance(x, Value) else x for x in leaves]
-    instances, graph = Instances(captured, build_captured), with_names(captured)
+    graph = with_names(captured)
     for i, p in zip(captured.inputs.arguments, graph.params, strict=False):
         leaves[i] = installed.tensor(p)
-    program = Program(name, instances.at(examples), names, form, leaves, instances.at)
+    if captured.found:
+        lengths = Lengths(captured, build_captured)
+        first = lengths.at([*examples, *(n.hint for n in symbols.found)])
+        program = Program(name, first, names, form, leaves, lengths.at, lengths.full)
+    else:
+        instances = Instances(captured, build_captured)
+        program = Program(name, instances.at(examples), names, form, leaves, instances.at)
     program.graph = graph
     return program
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning():
             "to keep its type f32[3], got f32[3, 3] (line 4)",
         ),
         (
-            "out = []\n while x.sum() < 9:\n  x = x + 1\n  out.append(x)\n return out",
+            "out = []\n while x.sum() < 9:\n  x = x + 1\n  out.append((x, x))\n return out",
             "a list of 1 after",
         ),
         (
@@ -143,7 +143,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_warning():
         ("if x[0] > 0:\n  return x\n return x[0]", "got f32[3] (line 4) and f32[] (line 5)"),
         ("return x * len('ab' * int((x > 0).sum()))", "wf.switch"),
         ("if x.sum() > 0:\n  return x\n return x, x", "f32[3] (line 4) and a tuple of 2 (line 5)"),
-        ("return [v for v in x if v > 0]", "comprehension"),
+        ("return {i: v for i, v in enumerate(x) if v > 0}", "comprehension"),
     ],
 )
 def test_errors_name_the_line_and_the_reason(tmp_path, body, said):

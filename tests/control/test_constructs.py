@@ -13,7 +13,7 @@ def test_same_bits_in_every_way_to_run(case):
         agree(case.function, *args, gradient=case.gradient)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [c for c in CASES if not c.lengths], ids=lambda c: c.name)
 def test_one_program_serves_every_path(case):
     program = compiled(case.function, *case.arguments[0])
     for args in case.arguments:

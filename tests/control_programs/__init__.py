@@ -3,5 +3,9 @@
 The table in docs/control_flow.md is made of these, in the order of the files imported here.
 """
 
-from control_programs import branches, loops, objects, numbers, recursion, by_hand, effects, blocks  # isort: skip
+# isort: off
+from control_programs import branches, loops, lists, objects, numbers
+from control_programs import recursion, by_hand, effects, blocks
+
+# isort: on
 from control_programs.case import CASES, Case, X, Y

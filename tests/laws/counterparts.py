@@ -68,6 +68,7 @@ WITHOUT = {
     **dict.fromkeys(("cond", "while", "while_grad"), "control flow, tested in tests/control"),
     **dict.fromkeys(("put", "get"), "of loops differentiated twice, tested in tests/control"),
     "host": "a call of Python, tested in tests/control",
+    **dict.fromkeys(("get_rows", "put_rows"), "rows outside are dropped, tested in tests/control"),
     **dict.fromkeys(
         ("normal", "randint", "random_bits", "uniform"), "numbers of Weft's own generator"
     ),

@@ -92,6 +92,20 @@ class Continued(Call):
     pull: Callable[..., dict[Any, Value]]
 
 
+class Part(Call):
+    """A call that gives a part of its first operand which in eager code is a value of its own: its
+    cotangents are added there one by one as they arrive.
+
+    `widen(g)` is the cotangent of the operand with one of the part in it and -0.0 elsewhere,
+    `read(sum)` the part's sum in the operand's, `put(sum, total)` the operand's with another one.
+    """
+
+    __slots__ = ("put", "read", "widen")
+    widen: Callable[[Value], Value]
+    read: Callable[[Value], Value]
+    put: Callable[[Value, Value], Value]
+
+
 class Pick(NamedTuple):
     """One result of a note whose call had several. Control flow has others: what a path computed on
     the way, by its note there.
@@ -223,6 +237,9 @@ def pull(
             found[target] = found[target] + g if target in found else g
             return
         n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
+        if n.call.__class__ is Part:
+            arrive(n.parents[0], n.call.widen(g))
+            return
         if n not in pending:
             heapq.heappush(heap, (-n.serial, n))
             pending[n] = g if position is None else {position: g}
@@ -267,10 +284,16 @@ def pull(
                 settle(ends[p], total)
 
     def settle(target: Any, total: Value) -> None:
+        if merged is not None:
+            target = merged.get(target, target)
         if target in stops or (needed is None and target.__class__ is Leaf):
             found[target] = total
             return
         n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
+        if n.call.__class__ is Part:
+            whole = _sum(n.parents[0])
+            settle(n.parents[0], n.call.widen(total) if whole is None else n.call.put(whole, total))
+            return
         if n not in pending:
             heapq.heappush(heap, (-n.serial, n))
             pending[n] = total if position is None else {position: total}
@@ -280,8 +303,13 @@ def pull(
             pending[n][position] = total
 
     def _sum(target: Any) -> Value | None:
+        if merged is not None:
+            target = merged.get(target, target)
         if target in found:
             return found[target]
+        if target.__class__ is Note and target.call.__class__ is Part:
+            whole = _sum(target.parents[0])
+            return None if whole is None else target.call.read(whole)
         now = pending.get(_note(target))
         return now.get(target.position) if target.__class__ is Pick and now is not None else now
 

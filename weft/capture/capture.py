@@ -11,6 +11,7 @@ from weft.capture.chosen import Chosen
 from weft.capture.effects import Raised
 from weft.capture.guards import Guards
 from weft.capture.join import Unfit
+from weft.capture.runs import settled
 from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
@@ -81,6 +82,7 @@ class Captured:
     held: tuple[tuple[Value, Any, Any], ...] = ()  # tensors from outside: note and type of each
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
     fast: bool = False  # whether last bits may differ
+    found: tuple[Node | None, ...] = ()  # sizes that the program finds
 
     @property
     def read_only(self) -> frozenset[int]:
@@ -90,15 +92,23 @@ class Captured:
         return frozenset([i for i, c in cells if not c.is_grad and c not in written])
 
 
+class Unsized(Exception):
+    """A capture failed that knew not yet what sizes the program finds: `captured` finds them."""
+
+    def __init__(self, captured: Captured, failure: Exception) -> None:
+        self.captured, self.failure = captured, failure
+
+
 def capture(
     f: Callable[..., Any],
     leaves: list[Any],
     form: Form,
     run: Callable[..., Any] | None = None,
     marks: Marks | None = None,
+    hints: tuple[int, ...] = (),
 ) -> Captured:
     """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of;
-    `marks` says which sizes and numbers are symbols too.
+    `marks` says which sizes and numbers are symbols too. `hints`: sizes that the program finds.
     """
     for x in leaves:
         if has_elements(x):
@@ -108,7 +118,7 @@ def capture(
                 got=f"an argument of type {type(x).__name__}",
                 hint="pass wf.asarray(x)",
             )
-    trace = Trace()
+    trace = Trace(hints=hints)
     trace.symbols, given = opened(leaves, marks or Marks(numbers=False))
     if marks is not None and marks.numbers:
         trace.guards.varying, trace.guards.inputs = marks.outside, trace.symbols.outside
@@ -129,12 +139,26 @@ def capture(
             except Raised as e:  # whatever the path
                 e.finish()
                 out = None
+            except Exception as e:
+                if len(hints) < len(trace.settled):
+                    raise Unsized(_so_far(trace, firsts, before), e) from e
+                raise
             _no_side_effects(trace)
             name = getattr(f, "__name__", type(f).__name__)
             return finish(trace, name, out, stands, firsts, before)
     finally:
         trace.restore()
         trace.guards.restore()
+
+
+def _so_far(trace: Trace, firsts: list[int], before: dict[int, Node]) -> Captured:
+    """What of a capture is enough to find sizes."""
+    inputs, params = _inputs(trace, firsts, [before[i] for i in firsts])
+    _, form = flatten(())
+    function = Function("sizes", params, ())
+    return Captured(
+        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled)
+    )
 
 
 def _no_side_effects(trace: Trace) -> None:
@@ -172,7 +196,7 @@ def finish(
         counter = result(trace.draws.cell.data)
     if trace.token is not None:
         result(trace.token.data)  # first: what is done in order comes before what might fail
-    found, form = flatten(out)
+    found, form = flatten(settled(out))
     of_argument = {id(stands[i]): i for i in firsts}
     of_tensor: dict[int, int] = {}
     known = {id(c.owner) for c in trace.cells.values()}
@@ -233,6 +257,7 @@ def finish(
         trace.symbols,
         trace.guards if len(trace.guards) else None,
         tuple(_held(c) for c in trace.cells.values() if not c.is_grad),
+        found=tuple(trace.found),
     )
 
 

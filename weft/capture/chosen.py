@@ -12,10 +12,12 @@ from typing import Any
 
 from weft.capture.refusal import refused
 from weft.ops import elementwise as ew
+from weft.ops.creation import full
 from weft.ops.define import Op, Value, data_of, installed
 from weft.tensor.tensor import Tensor
 from weft.types import TensorType, result_dtype
 from weft.types.dtype import float64, int64
+from weft.types.size import Size
 
 TYPES = {int: TensorType((), int64), float: TensorType((), float64)}
 
@@ -50,7 +52,9 @@ class Flag(Tensor):
 
 
 def as_chosen(x: Any) -> Any:
-    """An int or float as a number of the program; anything else as it is."""
+    """An int, a size or a float as a number of the program; anything else as it is."""
+    if type(x) is Size:
+        return Chosen.of(full(x, shape=(), dtype=int64))
     if type(x) not in TYPES or isinstance(x, Value):
         return x
     if type(x) is int and not -(2**63) <= x < 2**63:
@@ -84,6 +88,7 @@ def _number(x: Any) -> Any:
 
 def _arithmetic(name: str, op: Op, *, floats: bool = True, ints: bool = True) -> None:
     def compute(a: Any, b: Any) -> Any:
+        b = as_chosen(b) if type(b) is Size else b
         if not isinstance(b, Value) and type(b) not in (bool, int, float):
             return NotImplemented
         x, y, kind = _pair(a, b)
@@ -104,6 +109,7 @@ def _arithmetic(name: str, op: Op, *, floats: bool = True, ints: bool = True) ->
 
 
 def _turned(compute: Any, a: Any, b: Any) -> Any:
+    b = as_chosen(b) if type(b) is Size else b
     if not isinstance(b, Value) and type(b) not in (bool, int, float):
         return NotImplemented
     return compute(b, a) if isinstance(b, Value) else compute(as_chosen(_number(b)), a)
@@ -122,6 +128,7 @@ _arithmetic("xor", ew.bitwise_xor, floats=False)
 
 
 def _divide(a: Any, b: Any) -> Any:
+    b = as_chosen(b) if type(b) is Size else b
     if not isinstance(b, Value) and type(b) not in (bool, int, float):
         return NotImplemented
     x, y, kind = _pair(a, b)
@@ -150,6 +157,7 @@ Chosen.__rtruediv__ = lambda a, b: _turned(_divide, a, b)
 
 def _compare(name: str, op: Op) -> None:
     def compute(a: Any, b: Any) -> Any:
+        b = as_chosen(b) if type(b) is Size else b
         if not isinstance(b, Value) and type(b) not in (bool, int, float):
             return NotImplemented
         x, y, kind = _pair(a, b)

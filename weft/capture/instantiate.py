@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from weft.buffer import Buffer
+from weft.buffer import Buffer, Layout
 from weft.capture.capture import Captured
 from weft.capture.values import Values
 from weft.ir import Function, Node
@@ -36,8 +36,10 @@ class _Filled:
     def value(self, x: Any) -> Any:
         """An attribute, or anything that the function gave, with plain numbers."""
         kind = type(x)
-        if kind is int or kind is str or kind is bool or kind is float or isinstance(x, Buffer):
+        if kind is int or kind is str or kind is bool or kind is float:
             return x
+        if isinstance(x, Buffer):
+            return self.buffer(x)
         if is_symbolic(x):
             live = isinstance(x, Number) and not x.is_sized  # another one in every call
             return x if live else self.values.of(x)
@@ -53,6 +55,13 @@ class _Filled:
             changed = {k: w for k, v in fields.items() if (w := self.value(v)) is not v}
             return dataclasses.replace(x, **changed) if changed else x
         return x
+
+    def buffer(self, x: Buffer) -> Buffer:
+        """A constant: one number everywhere, if it has sizes that are open."""
+        type_ = self.type(x.layout.type)
+        if type_ is x.layout.type:
+            return x
+        return Buffer(Layout(type_, x.layout.strides), x.address, x.owner)
 
     def node(self, n: Node) -> Node:
         found = self.nodes.get(n)
@@ -101,4 +110,5 @@ def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
         ),
         drawn=filled.value(captured.drawn),
         exact=tuple((i, leaves[i]) for i, axis in symbols.places if axis == ITSELF),
+        found=(),
     )

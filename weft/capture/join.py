@@ -17,6 +17,7 @@ from weft.autodiff.backward import constant
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.guards import same
 from weft.capture.refusal import refused
+from weft.capture.runs import aligned
 from weft.capture.structure import flatten
 from weft.control.region import Region, content_of, refill
 from weft.errors import CaptureError
@@ -243,6 +244,9 @@ def _pair(what: str, name: str, a: Any, b: Any, pairs: _Pairs, paths: Paths = ()
         return lambda _: a
     left, form = flatten(a)
     right, other = flatten(b)
+    if form != other:
+        one, two = aligned(a, b)
+        (left, form), (right, other) = flatten(one), flatten(two)
     if form != other:
         raise refused(
             what,

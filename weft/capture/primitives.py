@@ -13,8 +13,9 @@ from typing import Any
 from weft.capture.effects import happened
 from weft.capture.refusal import refused
 from weft.capture.source.calls import call
-from weft.capture.source.flow import Range, as_index, counted, is_long, is_symbolic
-from weft.capture.source.symbolic import branch, loop
+from weft.capture.source.loops import loop
+from weft.capture.source.ranges import Range, as_index, counted, is_long, is_symbolic
+from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten
 from weft.errors import CaptureError, DTypeError, ShapeError
 from weft.ops.define import Value

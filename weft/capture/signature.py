@@ -208,6 +208,7 @@ def specified(leaves: Sequence[Any]) -> tuple[list[Any], Marks]:
 def opened(leaves: Sequence[Any], marks: Marks) -> tuple[Symbols, list[Any]]:
     """Symbols for a call, and what stands for its leaves: types of tensors, numbers."""
     symbols = Symbols()
+    symbols.arguments = len(leaves)
     sizes: dict[Any, Any] = {}
     out: list[Any] = []
     for i, x in enumerate(leaves):

@@ -55,6 +55,10 @@ class Form:
             return self.kind(*parts)
         return _rebuilt(self.kind, dict(zip(self.names, parts, strict=True)))
 
+    def holds(self, kind: Any) -> bool:
+        """Whether some part is of this kind."""
+        return self.kind is kind or any(c.holds(kind) for c in self.children)
+
     def paths(self, prefix: str = "") -> list[str]:
         """How a reader would name each leaf."""
         if self.kind is None:

@@ -48,6 +48,8 @@ class Symbols:
         self.dims: dict[str, tuple[Dim, Size]] = {}  # that the user named
         self.pinned: set[int] = set()  # leaves that are ints whose value was needed
         self.places_outside: dict[Any, Any] = {}
+        self.arguments = 0  # leaves of a call; behind them come sizes that the program finds
+        self.found: list[Size] = []
         self._facts: dict[Any, bool] = {}
         self._known: dict[Any, int] = {}
 
@@ -69,6 +71,15 @@ class Symbols:
             d = expression.combined(expression.constant(bounds.max), symbol, -1)
             self._bound(f"{name} <= {bounds.max}", d)
         return Size(self, symbol, hint)
+
+    def find(self, hint: int) -> Size:
+        """A symbol for a size that the program finds when it runs: as if it were given behind the
+        arguments.
+        """
+        place = (self.arguments + len(self.found), ITSELF)
+        found = self.places[place] = self.size(f"k{len(self.found)}", place, hint)
+        self.found.append(found)
+        return found
 
     def _bound(self, text: str, terms: Terms) -> None:
         self.guards.append(Guard(text, terms=terms, relation="<", truth=False))
@@ -293,11 +304,15 @@ class Symbols:
     def described(self) -> list[str]:
         """What is left open, and what the program is right for."""
         sizes = [a for a in self.table.atoms if isinstance(a, Symbol)]
-        lines = [f"  size      {s.name}: {_place(s.leaf, s.axis)}" for s in sizes]
+        lines = [f"  size      {s.name}: {self._said(s)}" for s in sizes]
         lines += [f"  number    argument {leaf}" for leaf in self.numbers]
         outside = [s.f for s in self.steps if isinstance(s.f, Outside)]
         lines += [f"  number    {f.__name__}, read at every call" for f in outside]
         return lines + [f"  guard     {g}" for g in self.guards]
+
+    def _said(self, s: Symbol) -> str:
+        found = s.leaf >= self.arguments > 0
+        return "found when the program runs" if found else _place(s.leaf, s.axis)
 
     def example(self, t: TensorType) -> TensorType:
         """A type with the sizes that the capture went by."""
@@ -308,8 +323,11 @@ class Symbols:
         return Names(self.table, self.steps, ())
 
     def values(self, leaves: Sequence[Any]) -> Values:
-        """What everything comes to in a call with these arguments."""
-        return Values(self.table, self.steps, leaves)
+        """What everything comes to in a call with these arguments, and what the program has found
+        if that is among them.
+        """
+        missing = self.found[len(leaves) - self.arguments :] if self.found else []
+        return Values(self.table, self.steps, [*leaves, *(n.hint for n in missing)])
 
     def live(self) -> list[Guard]:
         """Guards that another call with the same types may break."""
@@ -322,14 +340,43 @@ class Symbols:
             found = self._misplaced(leaves)
             if found is not None:
                 return found
+        known = len(leaves) == self.arguments + len(self.found)
         for guard in self.guards if only is None else only:
+            if not known and self._is_late(guard):
+                continue
             if not values.satisfy(guard):
                 return str(guard)
         return None
 
+    def _is_late(self, guard: Guard) -> bool:
+        """Whether a guard is about what the program finds."""
+        if guard.terms is not None:
+            return self._depends(guard.terms)
+        return guard.asked is not None and self._is_step_late(guard.asked)
+
+    def _is_step_late(self, step: Step) -> bool:
+        return any(
+            self._is_step_late(self.steps[r.step])
+            if isinstance(r, Ref)
+            else not isinstance(r, Constant) and self._depends(r)
+            for r in step.xs
+        )
+
+    def _depends(self, terms: Terms) -> bool:
+        """Whether an expression depends on what the program finds."""
+        atoms = [self.table.atoms[i] for m, _ in terms for i in m]
+        return any(
+            a.leaf >= self.arguments
+            if isinstance(a, Symbol)
+            else self._depends(a.a) or self._depends(a.b)
+            for a in atoms
+        )
+
     def _misplaced(self, leaves: Sequence[Any]) -> str | None:
         values = self.values(leaves)
         for (leaf, axis), n in self.places.items():
+            if leaf >= len(leaves):
+                continue
             now = Symbol("", leaf, axis).of(leaves)
             what = n.text if type(n) is Size else str(n)
             if now != values.of(n):

@@ -8,6 +8,7 @@ the trace ends: a trace leaves nothing behind.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ from weft.ops.elementwise import add
 from weft.types import TensorType
 from weft.types.dtype import int64
 from weft.types.size import Number, is_symbolic
+
+#: a size that a program finds is taken for this one at first: no literal is likely to equal it
+_USUAL = 67
 
 
 @dataclass(eq=False)
@@ -82,9 +86,10 @@ class Trace:
     token: Any = None  # a tensor that holds the last token, once Python is called
     running: list[Any] = field(default_factory=list)  # functions, see capture/source/recursion.py
     unrolled: list[Any] = field(default_factory=list)  # those that are run call by call
-    endless: dict[Any, CaptureError] = field(
-        default_factory=dict
-    )  # why one can't be of the program
+    #: why one can't be of the program
+    endless: dict[Any, CaptureError] = field(default_factory=dict)
+    found: list[Node | None] = field(default_factory=list)  # what sizes are that a program finds
+    hints: tuple[int, ...] = ()  # what they are in the call at hand
 
     def takes(self, xs: tuple[Any, ...]) -> bool:
         """Whether a call on these operands becomes a node."""
@@ -118,6 +123,22 @@ class Trace:
                 self.places[known.leaf] = place
             self.arguments[id(x)] = known
         return known
+
+    def find(self) -> tuple[int, Any] | None:
+        """The number of a size that the program will have found once it has run, and a symbol for
+        it; `found` says later what it is.
+        """
+        if self.symbols is None or self.by_hand:
+            return None
+        k = len(self.found)
+        self.found.append(None)
+        hint = self.hints[k] if k < len(self.hints) else _USUAL
+        return k, self.symbols.find(hint)
+
+    @property
+    def settled(self) -> list[Node]:
+        """What sizes are, as far as it is known of all."""
+        return list(itertools.takewhile(lambda n: n is not None, self.found))  # type: ignore[arg-type]
 
     # what `weft.ops.define.Capture` asks for
 

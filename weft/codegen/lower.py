@@ -13,6 +13,7 @@ from weft.schedule.attention import Attention
 from weft.schedule.concat import Concat
 from weft.schedule.contract_spec import ContractSpec
 from weft.schedule.gather import GatherElements, GatherRows
+from weft.schedule.growing import Rows
 from weft.schedule.launch import KernelSpec
 from weft.schedule.map import MapSpec
 from weft.schedule.reduce import ReduceSpec
@@ -49,6 +50,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     ContractSpec: _family("contract"),
     GatherRows: _family("gather"),
     GatherElements: _family("gather"),
+    Rows: _family("growing"),
     Scatter: _family("scatter"),
     Scan: _family("scan"),
     ScalarSpec: _family("scalars"),

@@ -10,6 +10,7 @@ from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
 from weft.control.branches import Piece, build_cond, first_order
 from weft.control.gradient import note_while
+from weft.control.growing import tie
 from weft.control.nodes import AGAIN, BOOL, Regions, emit, run, while_, while_grad
 from weft.control.region import Region, close
 from weft.errors import ShapeError
@@ -57,9 +58,10 @@ def build_while(
     test: Piece,
     body: Piece,
     checkpoint: int | bool | None = None,
+    runs: bool = False,
 ) -> tuple[Value, ...]:
     """The last state of a loop. For its gradient the states of `checkpoint` steps at most are kept
-    at a time; the others are computed again. False: all are kept.
+    at a time; the others are computed again. False: all are kept. `runs`: there is a step at least.
     """
     inits = [installed.tensor(data_of(x), x.note) for x in inits]
     functions, captured = close(
@@ -72,6 +74,8 @@ def build_while(
     outs = emit(while_, (*inits, *map(installed.tensor, captured)), tuple(functions), {})
     most = KEPT if checkpoint is None or checkpoint is True else int(checkpoint)
     note_while(inits, leaves, test, body, outs, most + most % 2)
+    if runs:
+        tie(inits, body[1], body[2], outs)
     return outs
 
 

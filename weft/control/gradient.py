@@ -14,7 +14,8 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import pull
-from weft.control.branches import Piece, Pulled, frontier, nodes_of, note
+from weft.control.branches import Piece, Pulled, first_order, frontier, nodes_of, note
+from weft.control.growing import Put, go_on, puts, reads
 from weft.control.host import again
 from weft.control.nodes import emit, while_grad
 from weft.control.region import Region, close
@@ -23,6 +24,7 @@ from weft.control.twice import Loop, pull_again
 from weft.ir import Function, Node
 from weft.ir.rewrite import replace
 from weft.ops.define import Value, as_node, installed
+from weft.ops.growing import get_rows, put_rows
 
 
 def _pulled(
@@ -37,18 +39,33 @@ def _pulled(
     ends: Sequence[Any] = (),
     end_types: Sequence[Any] = (),
     merged: dict[Any, Any] | None = None,
+    put: Sequence[Put] = (),
+    leaves: Sequence[Any] = (),
 ) -> Pulled:
-    """A piece pulled back: params, cotangents, sums -> cotangents of `ends`, sums of `groups`."""
+    """A piece pulled back: params, cotangents, sums -> cotangents of `ends`, sums of `groups`.
+    `put`: what it puts into parts of the state whose notes are among `leaves`.
+    """
     with Region() as back:
         gs = [back.parameter(t) for t in slopes]
         ss = [back.parameter(t) for t in sums]
+        of = dict(zip(positions, gs, strict=True))
+        whole = {p.rows: leaves[p.rows] for p in put}
+        first = [(p.note, p.read(of[p.rows])) for p in put if p.state is None]
+        begun = dict(zip(groups, ss, strict=True))
+        for p in put if ends else ():
+            if p.state is not None:
+                go_on(begun, leaves[p.state], p.before(of[p.rows], params[p.place]))
+        roots = first + [(whole.get(i, values[i].note), g) for i, g in of.items()]
+        single = reads([n for n, _ in roots], groups, region.since)
+        begun.update({r.note: r.sum(begun[r.whole]) for r in single})
         found = pull(
-            [(values[i].note, g) for i, g in zip(positions, gs, strict=True)],
-            [*ends, *groups, *(merged or ())],
+            roots,
+            [*ends, *groups, *(merged or ()), *(r.note for r in single)],
             retain=True,
-            sums=dict(zip(groups, ss, strict=True)),
+            sums=begun,
             merged=merged,
         )
+        found.update({r.whole: r.put(found[r.whole], found[r.note]) for r in single})
         out = [found[e] if e in found else neutral(t) for e, t in zip(ends, end_types, strict=True)]
         nodes = [as_node(x) for x in (*out, *(found[p] for p in groups))]
     inputs = [x.data for x in (*params, *gs, *ss)]
@@ -98,6 +115,8 @@ def note_while(
 
     def pull_(_: Any, g: dict[Any, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
         if recording.get() or any(type(at) is not int for at in g):
+            if any(n.op in (put_rows, get_rows) for n in region.nodes):
+                first_order(while_grad)  # sums would be in another order
             return pull_again(loop, g, wanted, sums, list(parents), types)
         live = _live(list(g), ends, place)
         asked = {p for p in wanted if p is not None}
@@ -108,14 +127,23 @@ def note_while(
         if not groups:
             return {}
         begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
-        gs = [g[i] if i in g else neutral(values[i].type) for i in live]
+        put = puts(inits, params, values, live)
+        given = dict(g)
+        for p in put:
+            if p.state is not None and p.rows in g:
+                last_row = p.before(g[p.rows], installed.tensor(outs[p.place].data))
+                given[p.state] = last_row + given[p.state] if p.state in given else last_row
+        gs = [given[i] if i in given else neutral(values[i].type) for i in live]
         slopes, totals = [x.type for x in gs], [s.type for s in begun]
         step = _pulled(
             region, values, live, inside, slopes, totals[: len(inside)], params=params,
-            ends=[leaves[i] for i in live], end_types=slopes,
+            ends=[leaves[i] for i in live], end_types=slopes, put=put, leaves=leaves,
         )  # fmt: skip
         merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
-        last = _pulled(region, values, live, groups, slopes, totals, params=params, merged=merged)
+        last = _pulled(
+            region, values, live, groups, slopes, totals, params=params,
+            merged=merged, put=put, leaves=leaves,
+        )  # fmt: skip
         none = _skipped(live, inits, groups, slopes, totals)
         first, second = nodes_of(test), nodes_of(body)
         functions, captured = again("while_grad", [first, second, step, last])

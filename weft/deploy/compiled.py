@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.capture.capture import Captured, capture
-from weft.capture.instantiate import instantiate
+from weft.capture.capture import Captured, Unsized, capture
+from weft.capture.instantiate import instantiate, with_names
 from weft.capture.signature import Marks, Policy, kind, signature, why
 from weft.capture.source import operators
 from weft.capture.structure import flatten
 from weft.debug.explain import Explanation
+from weft.deploy.lengths import Lengths
 from weft.errors import CaptureError, CaptureWarning
 from weft.ir import Function
 from weft.ops.define import Value, capturing
@@ -30,6 +31,8 @@ from weft.runtime.start import engine
 BUDGET = 64
 #: kinds of calls that run eagerly that are remembered
 MOST_EAGER = 1024
+#: captures after which lists should have the lengths that were found
+_TRIES = 4
 #: instances of one program of symbolic sizes that are kept
 INSTANCES = 256
 
@@ -51,7 +54,7 @@ class Compiled:
         self.function, self.build, self.fallback, self.name = f, build, fallback, name
         self.programs: dict[Any, list[Executable]] = {}
         self.policy, self.fast_math = Policy(dynamic), fast_math
-        self.symbolic: dict[Any, list[Instances]] = {}  # programs of open sizes, by kind of call
+        self.symbolic: dict[Any, list[Any]] = {}  # programs of open sizes, by kind of call
         self.quick: dict[Any, Executable] = {}  # by the layouts of arguments that are tensors
         self.eager: dict[Any, str] = {}  # kinds of calls that can't be captured, and why
         self.lock = threading.RLock()
@@ -95,13 +98,17 @@ class Compiled:
 
     def graph(self, *args: Any, **kwargs: Any) -> Function:
         """The captured graph of a call with these arguments; printing it gives its text."""
-        return self._program(args, kwargs).captured.function
+        captured = self._program(args, kwargs).captured
+        return with_names(captured) if captured.found else captured.function
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What becomes of a call with these arguments: captured, fused, saved, placed."""
-        return Explanation(self.name, self._program(args, kwargs), self.reasons)
+        program: Any = self._program(args, kwargs)
+        if isinstance(program, Lengths):
+            program = program.at(program.full(flatten((args, kwargs))[0]))
+        return Explanation(self.name, program, self.reasons)
 
-    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, form = flatten((args, kwargs))
         key = signature(leaves, form)
         for program in self.programs.get(key, ()):
@@ -139,8 +146,9 @@ class Compiled:
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def _capture(self, key: Any, leaves: list[Any], form: Any) -> Executable | None:
+    def _capture(self, key: Any, leaves: list[Any], form: Any) -> Any:
         with self.lock:
+            program: Any
             for program in self.programs.get(key, ()):  # another thread may have been here
                 if program.fits(leaves):
                     return program
@@ -163,9 +171,13 @@ class Compiled:
                     captured = replace(captured, fast=True)
                 made = time.perf_counter()
                 sized = captured.symbols is not None and captured.symbols.has_sizes
-                if sized:
-                    captured, symbolic = instantiate(captured, leaves), captured
-                program = self.build(captured)
+                if captured.found:
+                    program = self._finding(captured, of, leaves, form)
+                elif sized:
+                    symbolic = captured
+                    program = self.build(instantiate(captured, leaves))
+                else:
+                    program = self.build(captured)
                 self.seconds = made - start, time.perf_counter() - made
             except CaptureError as e:
                 if not self.fallback:
@@ -181,7 +193,10 @@ class Compiled:
             self.reasons.append(self._reason(key, leaves))
             self.latest = key, program
             self.quick.clear()
-            if sized:
+            if captured.found:
+                self.symbolic.setdefault(of, []).append(program)
+                self.programs.setdefault(key, []).append(program)
+            elif sized:
                 found = Instances(symbolic, self.build)
                 self.symbolic.setdefault(of, []).append(found)
                 found.keep(self.programs, key, program)
@@ -204,22 +219,52 @@ class Compiled:
             or "gradients are not where they were"
         )
 
-    def _captured(self, of: Any, leaves: list[Any], form: Any) -> Captured:
+    def _finding(self, captured: Captured, of: Any, leaves: list[Any], form: Any) -> Lengths:
+        """A program that finds sizes, right for a call: captured again with those it finds there,
+        if it matters which they are.
+        """
+        for _ in range(_TRIES):
+            program = Lengths(captured, self.build)
+            if program.fits(leaves) or program.found is None:
+                return program
+            captured = self._captured(of, leaves, form, program.found)
+            captured = replace(captured, fast=self.fast_math)
+        raise CaptureError(
+            self.name,
+            expected="lists whose lengths are the same whenever the function is captured",
+            got=f"{program.found} and others",
+        )
+
+    def _captured(
+        self, of: Any, leaves: list[Any], form: Any, hints: tuple[int, ...] = ()
+    ) -> Captured:
         """A capture with what the policy leaves open; closed, where the code can't take that."""
         if self.latest is not None and self.latest[1].captured.guards is not None:
             self.policy.outside |= set(self.latest[1].captured.guards.changed())
         marks = self.policy.marks(of, leaves)
         try:
-            found = capture(self.function, leaves, form, operators.call, marks)
+            found = self._sized(leaves, form, marks, hints)
             if found.symbols is not None:
                 self.policy.captured(of, leaves, found.symbols)
             return found
         except Exception:
             if not marks.opens(leaves):
                 raise
-        captured = capture(self.function, leaves, form, operators.call, Marks(numbers=False))
+        closed = Marks(numbers=False)
+        captured = self._sized(leaves, form, closed, hints)
         self.policy.closed.add(of)
         return captured
+
+    def _sized(
+        self, leaves: list[Any], form: Any, marks: Marks, hints: tuple[int, ...]
+    ) -> Captured:
+        """A capture; again with the sizes that the program finds, where it fails without."""
+        try:
+            return capture(self.function, leaves, form, operators.call, marks, hints)
+        except Unsized as e:
+            lengths = Lengths(e.captured, self.build)
+            found = lengths.sizes(lengths.full(leaves))
+            return self._sized(leaves, form, marks, found)
 
 
 class Instances:

@@ -28,10 +28,13 @@ class Program:
         form: Form,
         leaves: list[Any],
         at: Callable[[list[Any]], Executable] | None = None,
+        full: Callable[[list[Any]], list[Any]] = list,
     ) -> None:
-        """`at` gives the executable for the sizes of a call, where some are left open."""
+        """`at` gives the executable for the sizes of a call, where some are left open; `full` the
+        arguments with sizes that the program finds.
+        """
         self.name, self.executable, self.names = name, executable, tuple(names)
-        self.form, self.leaves, self.at = form, leaves, at
+        self.form, self.leaves, self.at, self.full = form, leaves, at, full
         #: the captured graph; printing it gives its text
         self.graph: Function = executable.captured.function
 
@@ -90,7 +93,7 @@ class Program:
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Executable, list[Any]]:
         """What runs a call, and its leaves."""
-        leaves = self._leaves(args, kwargs)
+        leaves = self.full(self._leaves(args, kwargs))
         executable = self.executable if self.at is None else self.at(leaves)
         if not executable.fits(leaves):
             raise GuardError(

@@ -10,6 +10,7 @@ from typing import Any
 from weft.autodiff.mode import recording
 from weft.capture.capture import Captured
 from weft.capture.numbers import Reader, checker, reader
+from weft.capture.runs import Run, returned
 from weft.capture.trace import Cell
 from weft.ir import Function
 from weft.ops.define import capturing, changes, installed
@@ -50,6 +51,7 @@ class Executable:
         )
         leaves = all(c.kind is None for c in captured.form.children)
         self.flat = captured.form.kind if captured.form.kind in (tuple, list) and leaves else None
+        self.grown = captured.form.holds(Run)
         self.state = tuple(self.owners)
         self.guards = captured.guards
         self.seen = -1  # changes there had been when state was last looked at
@@ -197,7 +199,10 @@ class Executable:
         if self.returned is not None:
             numbers = iter(self.returned(leaves))
             found = [next(numbers) if isinstance(x, Number) else x for x in found]
-        return captured.form.build(found) if self.flat is None else self.flat(found)
+        if self.flat is not None:
+            return self.flat(found)
+        made = captured.form.build(found)
+        return returned(made) if self.grown else made
 
 
 def fits(captured: Captured, leaves: list[Any]) -> bool:

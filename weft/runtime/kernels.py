@@ -131,26 +131,26 @@ def load(name: str, texts: Callable[[], list[str]]) -> jit.Code:
     """Machine code kept on disk under `name`, or made now of the LLVM modules that `texts` gives:
     its own, and those it calls, which others may have too.
     """
-    return undisturbed(lambda: _loaded(name, texts))
-
-
-def _loaded(name: str, texts: Callable[[], list[str]]) -> jit.Code:
     key = f"{name}\n{fingerprint()}\n{jit.host().fingerprint}"
     stored = disk().get(key)
     if stored is None:
-        try:
-            stored = _joined(_compiled(*texts()))
-        except RuntimeError as e:  # what llvmlite raises, with LLVM's words
-            if isinstance(e, WeftError):
-                raise
-            raise WeftError(
-                f"compiling {' '.join(name.splitlines()[:2])}",
-                expected="LLVM to accept the code generated for it",
-                got=str(e).strip(),
-                hint="this is a mistake in Weft: please report it with this message",
-            ) from None
+        stored = undisturbed(lambda: _made(name, texts))
         disk().put(key, stored)
     return jit.Code(*_taken_apart(stored))
+
+
+def _made(name: str, texts: Callable[[], list[str]]) -> bytes:
+    try:
+        return _joined(_compiled(*texts()))
+    except RuntimeError as e:  # what llvmlite raises, with LLVM's words
+        if isinstance(e, WeftError):
+            raise
+        raise WeftError(
+            f"compiling {' '.join(name.splitlines()[:2])}",
+            expected="LLVM to accept the code generated for it",
+            got=str(e).strip(),
+            hint="this is a mistake in Weft: please report it with this message",
+        ) from None
 
 
 def _compiled(main: str, *parts: str) -> list[bytes]:

@@ -111,7 +111,7 @@ def _loop(
     (go,) = p.region(test, (*state, *captured))
     leave = p.jump(IF_FALSE, go)
     first()
-    _into(p, state, p.region(body, (*state, *captured)))
+    _into(p, state, p.region(body, (*state, *captured), state))
     p.jump(ALWAYS).target = start
     leave.target = len(p.steps)
     _hold(p, start)
@@ -141,7 +141,8 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     leave = p.jump(IF_FALSE, _more(p, handle, 1, Field.STEPS))
     _fetch(p, handle, between, body, state, captured)
     parts = [sums[i] for i in inner]
-    _into(p, [*gs, *parts], p.region(step, (*state, *gs, *parts, *captured)))
+    sent = [*gs, *parts]
+    _into(p, sent, p.region(step, (*state, *sent, *captured), sent))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)

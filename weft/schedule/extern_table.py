@@ -10,6 +10,7 @@ from weft.buffer.layout import dense_strides
 from weft.ops.define import Types
 from weft.schedule.concat import plan_concat, plan_stack
 from weft.schedule.gather import plan_take, plan_take_along_axis
+from weft.schedule.growing import plan_get_rows, plan_put_rows
 from weft.schedule.launch import Launch
 from weft.schedule.scan import plan_scan
 from weft.schedule.scatter import plan_scatter
@@ -84,6 +85,8 @@ EXTERNS: dict[str, Planner] = {
     "scatter_assign": _scatter("assign"),
     "stack": lambda xs, attrs, out, threads: plan_stack(xs, attrs["axis"]),
     "concat": lambda xs, attrs, out, threads: plan_concat(xs, attrs["axis"]),
+    "put_rows": lambda xs, attrs, out, threads: plan_put_rows(xs),
+    "get_rows": lambda xs, attrs, out, threads: plan_get_rows(xs[0], xs[1], attrs["sizes"]),
     "cumulative_sum": _scan("add"),
     "cumulative_prod": _scan("mul"),
     "cumulative_max": _scan("max"),

@@ -16,6 +16,7 @@ from weft.ir import Function, Node
 from weft.ir.node import exact
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
+from weft.ops.growing import put_rows
 from weft.schedule.arena import place
 from weft.schedule.beside import together
 from weft.schedule.control import plan_control
@@ -94,6 +95,7 @@ class _Planner:
             if n.op is result:
                 self.picks.setdefault(n.inputs[0], []).append(n)
         self.targets: dict[Node, int] = {}  # results not yet written -> base
+        self.owned: set[Node] = set()  # values whose memory may be written over
         for i, r in enumerate(f.results):
             self.targets.setdefault(r, OPERANDS + len(f.params) + i)
 
@@ -129,14 +131,18 @@ class _Planner:
 
     # control flow: what `weft.schedule.control` asks for
 
-    def region(self, f: Function, spots: Sequence[Spot]) -> list[Spot]:
-        """Plan a function here, on values in these places; where its results are."""
+    def region(self, f: Function, spots: Sequence[Spot], owned: Sequence[Spot] = ()) -> list[Spot]:
+        """Plan a function here, on values in these places; where its results are. Places that are
+        `owned` by what it computes may be written over.
+        """
         inner = _Planner(f, tuple(s.layout for s in spots), self.machine, self.needed)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
         inner.stacks, inner.chains, inner.targets = self.stacks, self.chains, {}
         inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
         inner.spots = dict(zip(f.params, spots, strict=True))
+        blocks = {id(s.block) for s in owned}
+        inner.owned = {n for n, s in inner.spots.items() if id(s.block) in blocks}
         for group in arrange(partition(f), f.results):
             inner._group(group)
         return [inner._operand(r) for r in f.results]
@@ -256,11 +262,31 @@ class _Planner:
             self.known[key] = plan_single(op, types, layouts, attrs, out, self.machine, fixed)
         launch = self.known[key]
         assert launch is not None, op.name
-        if isinstance(out, tuple):
+        if op is put_rows and self._is_last_of_its_own(n):
+            self.owned.add(n)
+            self.spots[n] = inputs[0]
+            self._append(launch, (*inputs, inputs[0]), (n,))
+        elif isinstance(out, tuple):
             by_place = {p.attr("position"): p for p in picks}
             self._step(launch, inputs, tuple(by_place.get(i) for i in range(len(out))), (n,))
         else:
             self._step(launch, inputs, (n,), (n,))
+
+    def _is_last_of_its_own(self, n: Node) -> bool:
+        """Whether the first operand is this function's own, and this node the last to read it."""
+        x = n.inputs[0]
+        if x not in self.owned or x in self.f.results:
+            return False
+        readers = {v for v in self.f.order if x in v.inputs and v is not n}
+        if any(v.op.view is not None for v in readers):  # type: ignore[attr-defined]
+            return False
+        stack, before = list(n.inputs[1:]) if readers else [], set[Node]()
+        while stack:
+            v = stack.pop()
+            if v not in before:
+                before.add(v)
+                stack.extend(v.inputs)
+        return readers <= before
 
     def _view(self, n: Node, op: Op) -> None:
         spot = self._operand(n.inputs[0])

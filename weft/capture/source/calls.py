@@ -15,6 +15,7 @@ from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
 from weft.capture.places import MISSING
 from weft.capture.pythonic import is_math, math_call
+from weft.capture.runs import is_grown, spell_out
 from weft.capture.source.convert import convert, is_converted, why_not
 from weft.capture.source.reads import (
     CONTAINERS,
@@ -208,6 +209,10 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a library's function; functions of the user's among its arguments are converted."""
     if capturing.now is not None:
+        if _hashable(f) and f in OF_SEQUENCES:
+            found = OF_SEQUENCES[f](*args, **kwargs)
+            if found is not NotImplemented:
+                return found
         module = _module(f)
         if _is_writer(f, module) and root() is not None:
             tell(written(f, args, kwargs, "apply"))
@@ -279,6 +284,11 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return method(f.__name__, owner, args, kwargs)
         if f.__name__ == "get" and args and later.is_dynamic(owner, args[0]):
             return later.get_or(owner, *args)
+        if type(owner) is list and any(map(is_grown, (owner, *args))):
+            if f.__name__ in GROWN_METHODS:
+                return GROWN_METHODS[f.__name__](owner, *args, **kwargs)
+            if changes(owner, f.__name__):
+                spell_out(owner)
         if changes(owner, f.__name__):
             changing(owner, f"{type(owner).__name__}.{f.__name__}()")
         used(owner)
@@ -314,3 +324,8 @@ _FUNCTIONS = {bool, int, float, str, range, enumerate, zip, map, filter, reverse
 _HANDING = _FUNCTIONS - {int, float, str, sorted} | {len, isinstance, iter, next}
 #: builtins that are operators here; more are added where they are defined
 SPECIAL: dict[Any, Any] = {getattr: _getattr, hasattr: _hasattr, setattr: set_attr}
+#: what functions do with lists that grew in loops, and other sequences whose length is open;
+#: NotImplemented: what they do with any
+OF_SEQUENCES: dict[Any, Any] = {}
+#: methods of lists that grew in loops
+GROWN_METHODS: dict[str, Any] = {}

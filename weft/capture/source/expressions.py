@@ -200,7 +200,27 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else op(node, "made", node)
 
-    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = _made
+    visit_List = visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        """`[f(x) for x in xs]` as `comprehension(xs, lambda items_: [f(x) for x in items_])`; where
+        there is a condition, with `kept(condition, lambda: f(x))` for f(x).
+        """
+        (first, *more) = node.generators
+        if more or first.is_async or _binds(node):
+            return self._made(node)
+        items = self.visit(first.iter)
+        first.iter = at(node, ast.Name("items_", ast.Load()))
+        first.target = self.visit(first.target)
+        tests, first.ifs = [self.visit(test) for test in first.ifs], []
+        node.elt = self.visit(node.elt)
+        kept = [ast.Constant(True)] if tests else []
+        if tests:
+            both = tests[0] if len(tests) == 1 else op(node, "and_", *map(thunk, tests))
+            node.elt = op(node.elt, "kept", both, thunk(node.elt))
+        piece = thunk(node)
+        piece.args.args.append(ast.arg("items_"))
+        return op(node, "made", op(node, "comprehension", items, at(node, piece), *kept))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         return op(node, "text", *[self.visit(v) for v in node.values])

@@ -5,34 +5,34 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
+from weft.capture.runs import is_grown, length
 from weft.capture.source.calls import SPECIAL
+from weft.capture.source.loops import loop
+from weft.capture.source.ranges import Range, counted, is_long, is_symbolic
 from weft.capture.source.reads import guards, known, later, refuse, seen
+from weft.capture.source.sequences import sequence
 from weft.capture.source.signals import BREAK, CONTINUE, Return, Signal
-from weft.capture.source.symbolic import Loop, branch, loop
+from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten
 from weft.control.build import truth
 from weft.control.nodes import BOOL
-from weft.errors import CaptureError, DTypeError, ShapeError
-from weft.ir import Node
-from weft.ops.creation import full
-from weft.ops.define import Value, capturing, constant, data_of, installed, real
+from weft.errors import CaptureError, ShapeError
+from weft.ops.define import Value, capturing, installed
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, float64, int64
-from weft.types.size import Size
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
 Names = tuple[str, ...]
 _UNROLLED = 8  # steps of a range after which a break on tensors makes it a loop of the program
-_LONG = 16  # steps of a range beyond which it is a loop of the program wherever it can be
 
 
 def load(read: Thunk) -> Any:
@@ -41,10 +41,6 @@ def load(read: Thunk) -> Any:
         return read()
     except NameError:
         return UNDEFINED
-
-
-def is_symbolic(x: Any) -> bool:
-    return isinstance(x, Value) and isinstance(real(x), Node)
 
 
 def given(x: Any) -> Any:
@@ -66,16 +62,23 @@ def test(x: Any) -> bool:
     return bool(seen(x))
 
 
+def _filled(x: Any) -> Any:
+    """A condition; of a list that grew in a loop, whether it has elements."""
+    return length(x) > 0 if is_grown(x) else x
+
+
 # statements
 
 
 def if_(condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Names) -> Any:
+    condition = _filled(condition)
     if is_symbolic(condition):
         return branch(condition, then, otherwise, get, put, names)
     return then() if seen(condition) else otherwise()
 
 
-def while_(check: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
+def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
+    check: Thunk = lambda: _filled(test())
     while True:
         done = happened()
         more = check()
@@ -97,6 +100,14 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
         try:
             plain = Range(items.start, items.stop, items.step)
             return counted(plain, body, get, put, names, None, known=True)
+        except CaptureError:  # step by step, then
+            pass
+    found = sequence(items)
+    if found is not None:
+        try:
+            whole, fixed = Range(0, found.length), type(found.length) is int
+            step = lambda i: body(found.at(i))
+            return counted(whole, step, get, put, names, None, known=fixed)
         except CaptureError:  # step by step, then
             pass
     steps = iter(iterate(items))
@@ -127,130 +138,6 @@ def _same(x: Any) -> Any:
 
 def as_value(x: Any) -> Value:
     return x if isinstance(x, Value) else installed.lift(x)
-
-
-class Range:
-    """A range whose bounds depend on tensors or on sizes that are open: a loop of the program.
-
-    Anything else than a loop needs its numbers, which sizes have and tensors don't.
-    """
-
-    def __init__(self, start: Any, stop: Any, step: Any = 1) -> None:
-        if isinstance(step, Value):
-            raise refuse("a range whose step is a tensor", "give it a Python step")
-        if step == 0:
-            raise ValueError("range() arg 3 must not be zero")
-        self.start, self.stop, self.step = start, stop, step
-
-    def _numbers(self) -> range:
-        bounds = (self.start, self.stop, self.step)
-        if any(isinstance(x, Value) for x in bounds):
-            raise refuse(
-                "a comprehension or function over a range of tensors", "write it as a loop"
-            )
-        return range(*map(operator.index, bounds))
-
-    def __iter__(self) -> Any:
-        return iter(self._numbers())
-
-    def __reversed__(self) -> Any:
-        return reversed(self._numbers())
-
-    def __len__(self) -> int:
-        return len(self._numbers())
-
-    def __getitem__(self, i: Any) -> Any:
-        return self._numbers()[i]
-
-
-def _range(*args: Any) -> Any:
-    if not any(is_symbolic(x) or type(x) is Size for x in args):
-        return range(*args)  # sizes that are open make a loop too: one program for every length
-    for x in args:
-        if isinstance(x, Value) and (x.type.size != 1 or not x.type.dtype.is_int):
-            raise DTypeError("range", expected="integers", got=str(x.type))
-    args = tuple(as_index(x) for x in args)
-    return Range(0, *args) if len(args) == 1 else Range(*args)
-
-
-def as_index(x: Any) -> Any:
-    """A tensor of one integer as int64 without axes."""
-    if not isinstance(x, Value):
-        return x
-    x = x if x.type.dtype is int64 else astype(x, dtype=int64)
-    return x if x.type.shape == () else reshape(x, shape=())
-
-
-def is_long(items: Any) -> bool:
-    """Whether a range is better a loop of the program than gone through while it is captured."""
-    now = capturing.now
-    return type(items) is range and len(items) > _LONG and now is not None and not now.by_hand
-
-
-class counting:
-    """A step of a loop over known numbers, of which one is this node."""
-
-    nodes: ClassVar[list[Node]] = []
-
-    def __init__(self, node: Node | None) -> None:
-        self.node = node
-
-    def __enter__(self) -> None:
-        if self.node is not None:
-            counting.nodes.append(self.node)
-
-    def __exit__(self, *_: object) -> None:
-        if self.node is not None:
-            counting.nodes.remove(self.node)
-
-
-def is_counted(x: Value) -> bool:
-    """Whether a number would be known if such loops were gone through step by step."""
-    todo, seen_, found = [data_of(x)], set(), False
-    while todo:
-        n = todo.pop()
-        if n in counting.nodes:
-            found = True
-        elif n not in seen_ and n.op is not constant:
-            if not n.inputs or n.regions:
-                return False
-            seen_.add(n)
-            todo += n.inputs
-    return found
-
-
-def counted(
-    items: Range,
-    body: Any,
-    get: Thunk,
-    put: Put,
-    names: Names,
-    signal: Any,
-    checkpoint: int | bool | None = None,
-    known: bool = False,
-) -> Any:
-    """A loop of the program over a range; `known`, one that could be gone through as well."""
-    now = full(items.start, shape=(), dtype=int64)
-
-    def more() -> Any:
-        return now < items.stop if items.step > 0 else now > items.stop
-
-    def step() -> Any:
-        nonlocal now
-        i = Chosen.of(now)
-        now = now + items.step
-        with counting(i.data if known else None):
-            return body(i)
-
-    def get_all() -> tuple[Any, ...]:
-        return (*get(), now)
-
-    def put_all(*values: Any) -> None:
-        nonlocal now
-        put(*values[:-1])
-        now = values[-1]
-
-    return Loop(more, step, get_all, put_all, (*names, "the index"), signal, checkpoint).run()
 
 
 def iterate(items: Any) -> Any:
@@ -298,23 +185,24 @@ def _lazy(parts: tuple[Thunk, ...], decides: bool) -> Any:
             rest = lambda i=i: _lazy(parts[i:], decides)
             keep = lambda v=value: v
             then, otherwise = (keep, rest) if decides else (rest, keep)
-            return branch(value, then, otherwise, tuple, _nothing, ())
+            return branch(value, then, otherwise, tuple, nothing, ())
         if bool(seen(value)) is decides:
             return value
         value = part()
     return value
 
 
-def _nothing(*_: Any) -> None:
+def nothing(*_: Any) -> None:
     """Binds no variable."""
 
 
 def not_(x: Any) -> Any:
+    x = _filled(x)
     return Flag.of(logical_not(truth(x, "not"))) if is_symbolic(x) else not seen(x)
 
 
 def choose(condition: Any, then: Thunk, otherwise: Thunk) -> Any:
-    return if_(condition, then, otherwise, tuple, _nothing, ())
+    return if_(condition, then, otherwise, tuple, nothing, ())
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -443,7 +331,6 @@ SPECIAL.update(
     {
         isinstance: _isinstance,
         type: _type,
-        range: _range,
         round: rounded,
         divmod: _divmod,
         int: _int,

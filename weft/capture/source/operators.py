@@ -6,6 +6,7 @@ import sys
 
 from weft.capture.join import UNDEFINED as UNDEFINED
 from weft.capture.source.calls import call as call
+from weft.capture.source.comprehensions import comprehension as comprehension, kept as kept
 from weft.capture.source.convert import convert as convert, install
 from weft.capture.source.effects import (
     breakpoint_ as breakpoint_,

@@ -12,7 +12,8 @@ from typing import Any
 
 from weft.capture.chosen import Flag
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.flow import Names, Put, Thunk, and_, choose, if_, is_symbolic, or_
+from weft.capture.source.flow import Names, Put, Thunk, and_, choose, if_, or_
+from weft.capture.source.ranges import is_symbolic
 from weft.capture.source.reads import attr, item, known, made, seen
 from weft.control.build import truth
 from weft.ops.elementwise import logical_not

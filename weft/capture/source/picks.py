@@ -16,7 +16,8 @@ from weft.capture.chosen import Chosen, Flag
 from weft.capture.join import Unfit, is_number
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.effects import error
-from weft.capture.source.flow import as_index, is_counted, is_symbolic, or_
+from weft.capture.source.flow import or_
+from weft.capture.source.ranges import as_index, is_counted, is_symbolic
 from weft.capture.source.reads import changing, item, known, later, refuse, seen, set_item
 from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.capture.guards import is_library
 from weft.capture.join import Unfit
+from weft.capture.runs import element, is_grown, spell_out, spelled_out
 from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import Value, capturing
@@ -127,13 +128,15 @@ def _on_class(kind: type, name: str) -> Any:
 def item(owner: Any, key: Any) -> Any:
     """`owner[key]`"""
     g = guards()
-    if g is not None and later.is_dynamic(owner, key):
+    if g is not None and not is_grown(owner) and later.is_dynamic(owner, key):
         return later.get(owner, key)
     if g is None or type(owner) not in (list, dict):
         kind = type(owner)
         if kind.__module__.startswith("weft.nn") and hasattr(kind, "__getitem__"):
             return later.call(kind.__getitem__, owner, key)
         return owner[key]
+    if is_grown(owner):
+        return element(owner, key)
     value = owner[key]
     if isinstance(owner, dict):
         number = g.number(owner, key, value)
@@ -151,6 +154,7 @@ def seen(x: Any) -> Any:
         g = guards()
         if g is not None:
             g.content(x)
+            return spelled_out(x, deep=False)
     return x
 
 
@@ -167,8 +171,10 @@ def used(x: Any) -> Any:
 def read(x: Any) -> Any:
     """Something that code which can't be looked into may read all of."""
     g = guards()
-    if g is not None:
-        g.state(x)
+    if g is None:
+        return x
+    x = spelled_out(x)
+    g.state(x)
     return x
 
 
@@ -203,6 +209,7 @@ def set_attr(owner: Any, name: str, value: Any) -> None:
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """`owner[key] = value`"""
+    spell_out(owner)
     if capturing.now is not None and later.is_dynamic(owner, key):
         later.put(owner, key, value)
         return
@@ -220,6 +227,7 @@ def del_attr(owner: Any, name: str) -> None:
 def del_item(owner: Any, key: Any) -> None:
     """`del owner[key]`"""
     changing(owner, f"del of an element of a {type(owner).__name__}")
+    spell_out(owner)
     del owner[key]
 
 

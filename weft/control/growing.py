@@ -1,0 +1,190 @@
+"""Backward through the rows that a loop puts behind each other.
+
+Rows that every step puts into a tensor of the loop's state are read by nobody before the loop is
+over, unless by what is computed of the tensor. So the tensor's cotangent is the same at every step,
+and that of what a step has put is its rows of it: the first contribution, since what reads the rows
+is newer than what else the steps compute. Where the value is also a part of the state, the rest of
+its contributions come of the next step, whose sum goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.autodiff.backward import constant as constant_of
+from weft.autodiff.mode import no_grad, recording
+from weft.autodiff.tape import Leaf, Note, Part, Pick, next_serial
+from weft.buffer import Buffer
+from weft.buffer.interchange import read_number
+from weft.ops.define import Value, constant, data_of, installed
+from weft.ops.elementwise import add, astype, where
+from weft.ops.growing import get_rows, many, put_rows
+from weft.types import Shape
+from weft.types.record import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class Put:
+    """A value that a step puts into a part of the state: always, or as a flag says."""
+
+    rows: int  # the part of the state
+    place: int  # the part that counts the rows
+    at: Any  # where the value's rows begin; outside, if it was not put
+    behind: Any  # of those that every step puts, how many are before
+    total: Any  # and how many there are
+    sizes: Shape  # of the value's rows, as `get_rows` has them
+    note: Any
+    state: int | None  # the part of the state that it is too
+
+    def read(self, cotangent: Value) -> Value:
+        """The value's cotangent out of that of all rows."""
+        at = installed.tensor(self.at) + self.behind
+        return get_rows(cotangent, at, sizes=self.sizes)  # type: ignore[no-any-return]
+
+    def before(self, cotangent: Value, count: Value) -> Value:
+        """The same of the step before, which had put so many rows by then."""
+        at = count + (self.behind - self.total)
+        return get_rows(cotangent, at, sizes=self.sizes)  # type: ignore[no-any-return]
+
+
+def element(rows: Value, at: Value, made: Value | None = None) -> Value:
+    """An element of a list, a row of what a loop has put together: in eager code it is a value of
+    its own. `made`: it itself, where it is known by another name.
+    """
+    with no_grad():
+        out: Value = get_rows(rows, at, sizes=()) if made is None else made
+    if rows.note is None or not recording.get() or not rows.type.dtype.is_float:
+        return installed.tensor(out.data)
+    call = Part(get_rows, (rows.type, at.type), {"sizes": ()}, out.type)
+    call.widen = lambda g: put_rows(constant_of(-0.0, rows.type), at, g)
+    call.read = lambda s: get_rows(s, at, sizes=())
+    call.put = lambda s, total: put_rows(s, at, total)
+    saved = (data_of(rows), data_of(at))
+    note = Note(call, (rows.note, None), saved, out.data, next_serial[0]())
+    return installed.tensor(out.data, note)
+
+
+def tie(
+    inits: Sequence[Value],
+    params: Sequence[Value],
+    values: Sequence[Value],
+    outs: Sequence[Value],
+) -> None:
+    """Let what the last step has put and left in the state be the list's element, of one sum."""
+    for p in puts(inits, params, values, range(len(outs))):
+        if p.state is not None and outs[p.rows].note is not None and not p.sizes:
+            o, count = outs[p.state], installed.tensor(outs[p.place].data)
+            o.note = element(outs[p.rows], count + (p.behind - p.total), o).note
+
+
+def go_on(sums: dict[Any, Value], target: Any, g: Value) -> None:
+    """Another contribution to a sum."""
+    sums[target] = sums[target] + g if target in sums else g
+
+
+def puts(
+    inits: Sequence[Value], params: Sequence[Value], values: Sequence[Value], live: Sequence[int]
+) -> list[Put]:
+    """What steps put into parts of the state that have cotangents."""
+    out: list[Put] = []
+    counts = {p.data: i for i, p in enumerate(params)}
+    for i in live:
+        calls = _calls(values[i], params[i])
+        if not calls or inits[i].note is not None:
+            continue
+        first = calls[0][0].inputs[1]
+        place = counts.get(first.inputs[1] if first.op is where else first)
+        if place is None or not _is_behind(calls, params[place].data, data_of(values[place])):
+            continue
+        always = len(calls) == 1 and first.op is not where
+        for n, note in calls:
+            total: Any = sum(many(n.type, v.type) for v in n.inputs[2:])
+            behind: Any = 0
+            for v, parent in zip(n.inputs[2:], note.parents[2:], strict=True):
+                states = (j for j in live if j != i and data_of(values[j]) is v)
+                state = next(states, None) if always else None
+                sizes = v.type.shape[: v.type.ndim + 1 - n.type.ndim]
+                out.append(Put(i, place, n.inputs[1], behind, total, sizes, parent, state))
+                behind = behind + many(n.type, v.type)
+    return out
+
+
+def _calls(value: Value, param: Value) -> list[Any]:
+    """The calls that make a part of the state from what it was, each with its note."""
+    n, note, out = data_of(value), value.note, []
+    while n.op is put_rows:
+        if note is None or note.call.op is not put_rows:
+            return []
+        out.append((n, note))
+        n, note = n.inputs[0], note.parents[0]
+    return out[::-1] if n is param.data else []
+
+
+def _is_behind(calls: list[Any], count: Any, end: Any) -> bool:
+    """Whether each call puts its rows right behind those that there are: none is written twice."""
+    for k, (n, _) in enumerate(calls):
+        at = n.inputs[1]
+        after = calls[k + 1][0].inputs[1] if k + 1 < len(calls) else end
+        after = after.inputs[1] if after.op is where else after
+        if after.op is not add or after.inputs[0] is not count:
+            return False
+        by = after.inputs[1]
+        if at.op is where:
+            missing = at.inputs[2]
+            last = missing.op is constant and isinstance(missing.attr("value"), Buffer)
+            if not last or read_number(missing.attr("value")) != -1 or at.inputs[1] is not count:
+                return False
+            if by.op is not astype or by.inputs[0] is not at.inputs[0] or len(n.inputs) != 3:
+                return False
+            if n.inputs[2].type.ndim == n.type.ndim:
+                return False
+        else:
+            total: Any = sum(many(n.type, v.type) for v in n.inputs[2:])
+            if at is not count or by.op is not constant or by.attr("value") != total:
+                return False
+        count = after
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """An element of a list that a piece reads, and reads nothing else of: contributions go on from
+    the element's own sum, as if it stood in the tape itself.
+    """
+
+    whole: Any  # the note of the tensor whose rows the elements are
+    note: Any  # of the element
+    at: Any
+
+    def sum(self, sums: Value) -> Value:
+        """The element's, of the sums of all."""
+        return get_rows(sums, installed.tensor(self.at), sizes=())  # type: ignore[no-any-return]
+
+    def put(self, sums: Value, total: Value) -> Value:
+        """The sums of all with the element's."""
+        return put_rows(sums, installed.tensor(self.at), total)  # type: ignore[no-any-return]
+
+
+def reads(roots: Sequence[Any], groups: Sequence[Any], since: int) -> list[Read]:
+    """The groups of which a piece reads one element, known by the notes of what it gives."""
+    found: dict[Any, list[Any]] = {}
+    seen: set[Any] = set()
+    stack = [r for r in roots if r is not None]
+    wanted = set(groups)
+    while stack:
+        target = stack.pop()
+        n = target.note if isinstance(target, Pick) else target
+        if n in seen or isinstance(n, Leaf) or n.serial < since:
+            continue
+        seen.add(n)
+        for p in n.parents:
+            if p in wanted:
+                found.setdefault(p, []).append(n)
+            if p is not None:
+                stack.append(p)
+    return [
+        Read(g, n, n.saved[1])
+        for g, (n, *more) in found.items()
+        if not more and n.call.op is get_rows and not n.call.attrs["sizes"]
+    ]

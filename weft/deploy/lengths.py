@@ -1,0 +1,111 @@
+"""Programs with sizes that they find out themselves: how many elements a list has when a loop that
+depends on values is over.
+
+A program of known sizes is made for every length that occurs. Which it is, a smaller one says
+first: the loop without what it does besides, with no room for the list. So the loop runs twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from weft.capture.capture import Captured, Output
+from weft.capture.instantiate import instantiate
+from weft.capture.structure import LEAF
+from weft.control.host import silent
+from weft.ir import Function, Node
+from weft.ops.define import Value
+from weft.runtime.executable import Executable, fits, unchanged
+from weft.types.expression import ITSELF
+
+#: programs of one function that are kept
+KEPT = 256
+
+Build = Callable[[Captured], Executable]
+
+
+class Lengths:
+    """A program that finds sizes, and its instances at the sizes of calls."""
+
+    direct = False
+
+    def __init__(self, captured: Captured, build: Build) -> None:
+        assert captured.symbols is not None
+        self.captured, self.build, self.symbols = captured, build, captured.symbols
+        self.made: dict[Any, Executable] = {}
+        self.latest = threading.local()  # arguments that were looked at, with what was found
+
+    def full(self, leaves: list[Any]) -> list[Any]:
+        """The arguments of a call, and what the program finds in it."""
+        out = list(leaves)
+        for i, node in enumerate(self.captured.found):
+            counter = self._made(("count", i), out, partial(self._counting, node))
+            out.append(int(counter(out).item()))
+        return out
+
+    def _counting(self, node: Node | None) -> Captured:
+        """The program of one size."""
+        captured = self.captured
+        assert node is not None
+        f = silent(Function(captured.function.name, captured.function.params, (node,)))
+        return replace(
+            captured, function=f, form=LEAF, outputs=(Output(result=0),), writes=(), drawn=0,
+            counter=None, noted=(), seeds=(), slopes=(), sums=(), spent=(),
+        )  # fmt: skip
+
+    def _made(self, what: Any, leaves: list[Any], captured: Callable[[], Captured]) -> Executable:
+        """A program at the sizes of these arguments; those not found yet are none."""
+        late = self.symbols.arguments + len(self.symbols.found) - len(leaves)
+        sizes = [leaves[i] for i, a in self.symbols.places if a == ITSELF and i < len(leaves)]
+        key = (what, *sizes, *[x.type for x in leaves if isinstance(x, Value)])
+        found = self.made.get(key)
+        if found is None:
+            if len(self.made) >= KEPT:
+                self.made.clear()
+            found = self.build(instantiate(captured(), [*leaves, *[0] * late]))
+            self.made[key] = found
+        return found
+
+    def at(self, full: list[Any]) -> Executable:
+        """The program for arguments and what was found."""
+        return self._made("whole", full, lambda: self.captured)
+
+    # what is asked of any program, and of any that has instances
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Whether the program is right for a call."""
+        self.latest.call = None
+        if not (unchanged(self.captured) and fits(self.captured, leaves)):
+            return False
+        if self.symbols.failure(leaves) is not None:
+            return False
+        full = self.full(leaves)
+        self.latest.call = leaves, full
+        return self.symbols.failure(full) is None
+
+    fit = fits
+
+    def make(self, programs: dict[Any, list[Any]], key: Any, leaves: list[Any]) -> Lengths:
+        """Itself, for calls of another kind too."""
+        programs.setdefault(key, []).append(self)
+        return self
+
+    @property
+    def found(self) -> tuple[int, ...] | None:
+        """What was found in the call that was looked at last, if it came to that."""
+        call = self.latest.call
+        return None if call is None else self.sizes(call[1])
+
+    def sizes(self, full: list[Any]) -> tuple[int, ...]:
+        """What was found, of all."""
+        return tuple(full[self.symbols.arguments :])
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        call = getattr(self.latest, "call", None)
+        full = call[1] if call is not None and call[0] is leaves else self.full(leaves)
+        self.latest.call = None
+        return self.at(full)(full)
