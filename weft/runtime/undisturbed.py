@@ -29,7 +29,8 @@ def undisturbed(work: Callable[[], T]) -> T:
             thread.start()
         except RuntimeError:  # no more threads: the process is ending, or has too many
             break
-        thread.join()
+        while thread.is_alive():
+            thread.join(0.05)  # a signal that comes just before waiting begins wakes nobody
         if done.done():  # else this is a child, forked meanwhile by a signal's handler
             return done.result()
     return work()
