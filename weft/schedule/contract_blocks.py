@@ -139,10 +139,8 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
         return min(k, 16 if k * p.cols.size * spec.wide > FAR else 4096)
     near = NEAR if spec.l == "place" else NEAR_BESIDE_ROWS
     whole, deepest = WHOLE_DEPTH, DEPTH
-    if spec.l == "table":
-        whole = deepest = DEEP
     if spec.r == "panels":  # a panel at a time comes near
-        cols = spec.panel
+        cols, whole, deepest = spec.panel, DEEP, DEEP
     if k <= whole and k * cols * spec.wide <= near:
         return k
     unit = 1
