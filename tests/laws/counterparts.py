@@ -66,6 +66,7 @@ FUNCTIONAL = {
 WITHOUT = {
     **dict.fromkeys(("constant", "parameter", "result"), "no computation, a part of a graph"),
     **dict.fromkeys(("cond", "while", "while_grad"), "control flow, tested in tests/control"),
+    **dict.fromkeys(("call", "recursion"), "functions of a program, tested in tests/control"),
     **dict.fromkeys(("put", "get"), "of loops differentiated twice, tested in tests/control"),
     "host": "a call of Python, tested in tests/control",
     **dict.fromkeys(("get_rows", "put_rows"), "rows outside are dropped, tested in tests/control"),

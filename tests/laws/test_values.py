@@ -34,6 +34,8 @@ def test_every_record_brings_samples():
         "host",
         "while",
         "while_grad",
+        "call",
+        "recursion",
         "put",
         "get",
     }

@@ -230,16 +230,20 @@ def pull(
     heap: list[tuple[int, Note]] = []
     found: dict[Any, Value] = dict(sums or {})
 
+    # none of these calls itself: a function that does is garbage for the collector afterwards
+
     def arrive(target: Any, g: Value) -> None:
-        if merged is not None:
-            target = merged.get(target, target)
-        if target in stops or (needed is None and target.__class__ is Leaf):
-            found[target] = found[target] + g if target in found else g
-            return
-        n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
-        if n.call.__class__ is Part:
-            arrive(n.parents[0], n.call.widen(g))
-            return
+        while True:
+            if merged is not None:
+                target = merged.get(target, target)
+            if target in stops or (needed is None and target.__class__ is Leaf):
+                found[target] = found[target] + g if target in found else g
+                return
+            picked = target.__class__ is Pick
+            n, position = (target.note, target.position) if picked else (target, None)
+            if n.call.__class__ is not Part:
+                break
+            target, g = n.parents[0], n.call.widen(g)
         if n not in pending:
             heapq.heappush(heap, (-n.serial, n))
             pending[n] = g if position is None else {position: g}
@@ -284,16 +288,19 @@ def pull(
                 settle(ends[p], total)
 
     def settle(target: Any, total: Value) -> None:
-        if merged is not None:
-            target = merged.get(target, target)
-        if target in stops or (needed is None and target.__class__ is Leaf):
-            found[target] = total
-            return
-        n, position = (target.note, target.position) if target.__class__ is Pick else (target, None)
-        if n.call.__class__ is Part:
-            whole = _sum(n.parents[0])
-            settle(n.parents[0], n.call.widen(total) if whole is None else n.call.put(whole, total))
-            return
+        while True:
+            if merged is not None:
+                target = merged.get(target, target)
+            if target in stops or (needed is None and target.__class__ is Leaf):
+                found[target] = total
+                return
+            picked = target.__class__ is Pick
+            n, position = (target.note, target.position) if picked else (target, None)
+            if n.call.__class__ is not Part:
+                break
+            target = n.parents[0]
+            whole = _sum(target)
+            total = n.call.widen(total) if whole is None else n.call.put(whole, total)
         if n not in pending:
             heapq.heappush(heap, (-n.serial, n))
             pending[n] = total if position is None else {position: total}
@@ -303,15 +310,24 @@ def pull(
             pending[n][position] = total
 
     def _sum(target: Any) -> Value | None:
-        if merged is not None:
-            target = merged.get(target, target)
-        if target in found:
-            return found[target]
-        if target.__class__ is Note and target.call.__class__ is Part:
-            whole = _sum(target.parents[0])
-            return None if whole is None else target.call.read(whole)
-        now = pending.get(_note(target))
-        return now.get(target.position) if target.__class__ is Pick and now is not None else now
+        parts: list[Any] = []
+        now: Any
+        while True:
+            if merged is not None:
+                target = merged.get(target, target)
+            if target in found:
+                now = found[target]
+                break
+            if target.__class__ is not Note or target.call.__class__ is not Part:
+                now = pending.get(_note(target))
+                if target.__class__ is Pick and now is not None:
+                    now = now.get(target.position)
+                break
+            parts.append(target.call)
+            target = target.parents[0]
+        for part in reversed(parts if now is not None else []):
+            now = part.read(now)
+        return now  # type: ignore[no-any-return]
 
     # a gradient that is only run: neither noted nor captured
     straight = not create_graph and capturing.now is None

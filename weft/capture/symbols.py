@@ -340,7 +340,7 @@ class Symbols:
             found = self._misplaced(leaves)
             if found is not None:
                 return found
-        known = len(leaves) == self.arguments + len(self.found)
+        known = not self.found or len(leaves) == self.arguments + len(self.found)
         for guard in self.guards if only is None else only:
             if not known and self._is_late(guard):
                 continue

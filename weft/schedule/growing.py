@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 from weft.buffer import Layout
-from weft.ops.growing import many
 from weft.schedule.extern import require_dense
 from weft.schedule.launch import Launch, Phase
 from weft.types import TensorType
@@ -36,7 +35,7 @@ def plan_put_rows(xs: Sequence[Layout]) -> Launch:
     out = Layout.dense(x.type)
     if out.type.size == 0:
         return Launch((out,))
-    rows = [many(x.type, v.type) for v in values]
+    rows = [1 if v.type.ndim < x.type.ndim else v.type.sizes[0] for v in values]
     params = (x.type.sizes[0], _row(x.type), *rows)
     return Launch((out,), (Phase(Rows("put", len(values)), 1),), params)
 
