@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import mxcsr
 import numpy as np
 from spelled import dtype_of
 
@@ -32,6 +33,7 @@ POLL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 READ = 1  # PROT_READ
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+NAN, TINY = 0xFFFFFFFF, 0x00000001  # what scratch memory may be full of, as float32
 
 
 class KernelError(Exception):
@@ -127,7 +129,9 @@ class Run:
     target: jit.Target | None = None
     guard: bool | None = True  # True: a wall right behind, False: right before, None: plain memory
     stop_after: int | None = None  # polls until the kernel is told to stop
+    garbage: int = NAN  # what scratch memory is full of; as an index it is far out of range
     polls: int = field(default=0, init=False)
+    denormal: bool = field(default=False, init=False)  # whether an operand was, in this thread
 
     def __call__(self, launch: Launch, *inputs: Array) -> list[Array]:
         """The results. Inputs keep their strides."""
@@ -155,8 +159,8 @@ class Run:
             addresses.append(memory.ctypes.data)
             outs.append(memory.view(o.type.dtype.np).reshape(o.type.shape))  # type: ignore[arg-type]
         scratch = launch.scratch + launch.worker_scratch * self.threads
-        room = Guarded(-(-scratch // 64) * 64)  # NaN, far out of range as an index
-        room.bytes[:] = 0xFF
+        room = Guarded(-(-scratch // 64) * 64)
+        room.bytes.view(np.uint32)[:] = self.garbage
         poll = POLL(self._poll)
         words = [
             0,
@@ -167,9 +171,10 @@ class Run:
         ]
         frame = np.array(words, np.int64)
         for phase, function in zip(launch.phases, functions, strict=True):
-            code = self._phase(
-                KERNEL(function), frame.ctypes.data, phase.tasks, self.split or phase.grain
-            )
+            grain = self.split or phase.grain
+            mxcsr.put(mxcsr.STANDARD)
+            code = self._phase(KERNEL(function), frame.ctypes.data, phase.tasks, grain)
+            self.denormal |= bool(mxcsr.get() & mxcsr.DENORMAL)
             if code:
                 raise KernelError(code, int(frame[0]))
         return [np.array(o) for o in outs]  # out of the guarded memory, which goes now

@@ -8,10 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from mxcsr import MODES
 
 import weft as wf
 from tests.laws.lab import Case, each, everything, forget_plans, good, records, same_bits
-from tests.laws.modes import MODES, host_mode
+from tests.laws.modes import host_mode
 from tests.robustness.lab import run
 from weft.ops.define import OPS
 from weft.ops.samples import Sample

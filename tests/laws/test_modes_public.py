@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mxcsr import MODES
 
 import weft as wf
 from tests.laws.lab import differences, failed, forget_plans
-from tests.laws.modes import MODES, host_mode
+from tests.laws.modes import host_mode
 from tests.robustness.targets import Target, find, names
 from weft.errors import WeftError
 

@@ -7,6 +7,7 @@ from contextvars import copy_context
 
 import engine_lab as lab
 import ml_dtypes
+import mxcsr
 import numpy as np
 import pytest
 from engine_lab import Note, Tensor, engine, launch, layout, numpy, plan, tensor
@@ -403,32 +404,10 @@ def test_memory_stays_flat():
 
 # the floating-point mode
 
-MODE = """
-declare void @llvm.x86.sse.ldmxcsr(ptr)
-declare void @llvm.x86.sse.stmxcsr(ptr)
-define void @set(i32 %mode) {
-  %at = alloca i32
-  store i32 %mode, ptr %at
-  call void @llvm.x86.sse.ldmxcsr(ptr %at)
-  ret void
-}
-define i32 @get() {
-  %at = alloca i32
-  call void @llvm.x86.sse.stmxcsr(ptr %at)
-  %mode = load i32, ptr %at
-  ret i32 %mode
-}
-"""
 
-
-@pytest.mark.parametrize(
-    "mode", [0x9FC0, 0x3F80, 0x5F80, 0x7F80], ids=["FTZ and DAZ", "down", "up", "zero"]
-)
+@pytest.mark.parametrize("mode", mxcsr.MODES.values(), ids=mxcsr.MODES)
 @pytest.mark.parametrize("heavy", [False, True])
 def test_the_hosts_floating_point_mode_changes_no_bit(mode, heavy):
-    code = jit.Code(jit.compile_object(MODE))
-    set_mode = ctypes.CFUNCTYPE(None, ctypes.c_int32)(code.address("set"))
-    get_mode = ctypes.CFUNCTYPE(ctypes.c_int32)(code.address("get"))
     n = 4096
     generator = np.random.default_rng(0)
     a = (generator.standard_normal(n) * 1e-38).astype(np.float32)
@@ -438,13 +417,13 @@ def test_the_hosts_floating_point_mode_changes_no_bit(mode, heavy):
     want = numpy(launch(p, x, y)).tobytes()
     half = converted(0.1, "f16"), converted(1e-41, "bf16"), converted(0.1, "f32")
     engine.pool.resize(3)
-    set_mode(mode)
+    mxcsr.put(mode)
     try:
         got = launch(p, x, y)
         half_then = [converted(0.1, "f16"), converted(1e-41, "bf16"), converted(0.1, "f32")]
-        then = get_mode()
+        then = mxcsr.get()
     finally:
-        set_mode(0x1F80)
+        mxcsr.put(mxcsr.STANDARD)
     assert then & 0xFFC0 == mode & 0xFFC0  # and the host finds its mode again
     assert numpy(got).tobytes() == want == (a / b).tobytes()
     assert [h.tobytes() for h in half_then] == [h.tobytes() for h in half]

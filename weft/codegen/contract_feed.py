@@ -18,7 +18,7 @@ from weft.codegen.contract_index import (
     memory,
     rem,
 )
-from weft.codegen.contract_pack import Packing
+from weft.codegen.contract_pack import Packing, clear
 from weft.codegen.text import Text, Value, i64
 from weft.schedule.contract_spec import ContractSpec
 
@@ -81,13 +81,17 @@ def pack_vector(
 
 def pack_columns_function(spec: ContractSpec) -> Text:
     """pack_columns(MEMORY, batch, lane, count, depth, steps, out, panel): a block of r, in panels
-    `panel` bytes apart.
+    `panel` bytes apart, the last filled up with zeros.
     """
     t = function("pack_columns", "void", **MEMORY, **BLOCK, out="ptr", panel="i64")
     f, p = Frame(t, spec), Packing(spec)
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())
     source = call(t, "ptr", "prepare_r", *memory(), *block)
+    rest = rem(t, count, i64(spec.panel))
+    with t.when(t.lt(i64(0), rest)):
+        panel = t.mul(div(t, count, i64(spec.panel)), arg("panel"))
+        clear(t, t.at(out, "i8", panel), t.mul(steps, p.panel_bytes))
     if spec.r == "rows":
         begin = p.element_at(t, source, get(t, f.part("cols_r"), 0))
         args = (out, arg("panel"), begin, count, f.part("depth_r"), steps)

@@ -5,7 +5,9 @@
 converted to the accumulator's dtype. "pack_near" and "pack_even" read vectors along the lanes,
 "pack_depth" along the depth, transposed in registers, "pack_any" one element at a time;
 "pack_rows" packs a whole block of columns that are neighbours. Nothing but the elements named is
-read. Lanes behind the last may come out as anything: they reach no result.
+read. Lanes behind the last reach no result. They may come out as zeros or copies of others, but not
+as what was in memory before: a product of denormal numbers takes some machines a hundred times as
+long as another, and integers read as floats are denormal.
 """
 
 from __future__ import annotations
@@ -280,6 +282,7 @@ class Packing:
         """
         words = {"step": "i64", "count": "i64", "steps": "i64"}
         t = function("pack_tail", "void", out="ptr", source="ptr", **words)
+        clear(t, arg("out", "ptr"), t.mul(arg("steps"), self.panel_bytes))
         out, source = t.variable(arg("out", "ptr")), t.variable(arg("source", "ptr"))
         with t.loop(0, arg("steps")):
             self._last(t, source.get(), out.get(), arg("count"))
@@ -299,6 +302,13 @@ class Packing:
             bits = low_bits(t, t.min(t.sub(count, j), self.lanes))
             x = self.widen(t, self.some(t, self.element_at(t, begin, j), bits))
             t.store(x, t.at(out, self.one, j), self.wide)
+
+
+def clear(t: Text, begin: Value, size: Value) -> None:
+    """Zeros in so many bytes."""
+    name = "llvm.memset.p0.i64"
+    t.declares.setdefault(name, f"declare void @{name}(ptr, i8, i64, i1)")
+    t.emit(f"call void @{name}({begin}, i8 0, {size}, i1 false)")
 
 
 def shuffle(t: Text, a: Value, b: Value, picks: Sequence[int]) -> Value:
