@@ -141,18 +141,18 @@ def _scale_samples() -> Iterator[Sample]:
 @composite(
     "adam_scale",
     samples=_scale_samples,
-    reference=lambda t, lr, b1, b2, *, dtype: (lr / (1 - b1**t), np.sqrt(1 - b2**t)),
+    reference=lambda t, lr, b1, b2, *, dtype: (lr / (1 - b1**t), 1 / np.sqrt(1 - b2**t)),
 )
 def adam_scale(
     step: Value, lr: Value, beta1: Value, beta2: Value, *, dtype: DType
 ) -> tuple[Value, Value]:
-    """lr / (1 - beta1**step) and sqrt(1 - beta2**step), in float64 up to the end.
+    """lr / (1 - beta1**step) and 1 / sqrt(1 - beta2**step), in float64 up to the end.
 
-    Two moments that start at 0 are too small by these factors.
+    Two moments that start at 0 are too small by what these divide by; elements are multiplied.
     """
     t = astype(step, dtype=float64)
     first, second = (-expm1(t * log(b)) for b in (beta1, beta2))
-    return astype(lr / first, dtype=dtype), astype(sqrt(second), dtype=dtype)
+    return astype(lr / first, dtype=dtype), astype(1 / sqrt(second), dtype=dtype)
 
 
 _ADAM = (0.002, 0.5, 0.1, 0.99, 0.01, 1e-8, 0.98)
@@ -166,12 +166,12 @@ def _adam_samples() -> Iterator[Sample]:
 
 
 def _adam_reference(p: Any, g: Any, m: Any, v: Any, *rest: Any, decay: str, amsgrad: bool) -> Any:
-    peak, (size, root, k1, b2, k2, eps, *wd) = rest[:1], rest[1:] if amsgrad else rest
+    peak, (size, scale, k1, b2, k2, eps, *wd) = rest[:1], rest[1:] if amsgrad else rest
     if decay != "none":
         p, g = (p, g + wd[0] * p) if decay == "gradient" else (p * wd[0], g)
     m, v = m + k1 * (g - m), b2 * v + k2 * g * g
     high = np.maximum(peak[0], v) if amsgrad else v
-    new = p - size * m / (np.sqrt(high) / root + eps), m, v
+    new = p - size * m / (np.sqrt(high) * scale + eps), m, v
     return (*new, high) if amsgrad else new
 
 
@@ -186,13 +186,13 @@ def adam_update(
     beta2, 1 - beta2, eps, and the decay if there is one.
     """
     peak, numbers = (rest[:1], rest[1:]) if amsgrad else ((), rest)
-    size, root, far1, near2, far2, eps = numbers[:6]
+    size, scale, far1, near2, far2, eps = numbers[:6]
     w, d = _with_decay(widened(p), widened(g), decay, list(numbers))
     m1 = widened(m)
     m1 = m1 + far1 * (d - m1)
     v1 = near2 * widened(v) + far2 * d * d
     high = maximum(widened(peak[0]), v1) if peak else v1
-    new = w - size * m1 / (sqrt(high) / root + eps)
+    new = w - size * m1 / (sqrt(high) * scale + eps)
     return tuple(narrowed(x, p) for x in (new, m1, v1, *((high,) if peak else ())))
 
 
