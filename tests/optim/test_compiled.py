@@ -91,6 +91,45 @@ def test_a_compiled_step_gives_the_bits_of_eager(model, shape, name, kwargs):
         assert (a == b).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [
+        ("Adam", {}),
+        ("SGD", {"momentum": 0.9, "dampening": 0.5}),
+        ("Adagrad", {"lr_decay": 0.1}),
+        ("Lion", {}),
+    ],
+)
+def test_layers_that_are_frozen_for_a_while(name, kwargs):
+    """Each parameter counts its own steps; thawing them again captures nothing again."""
+
+    def train(compiled):
+        wf.manual_seed(0)
+        net = mlp()
+        opt = getattr(wf.optim, name)(net.parameters(), **kwargs)
+
+        def step(x):
+            opt.zero_grad()
+            (net(x) ** 2).mean().backward()
+            opt.step()
+
+        run = wf.compile(step, fallback=False) if compiled else step
+        for i in range(20):
+            net[0].requires_grad_(i % 4 > 1)
+            if i == 6:
+                opt.load_state_dict(opt.state_dict())
+            run(wf.tensor(np.random.default_rng(i).normal(size=(8, 5)).astype(np.float32)))
+        if compiled:  # which gradients there are before, and which after
+            assert run.captures <= 4
+        entries = opt.state_dict()["state"].values()
+        assert {int(e["step"]) for e in entries} == {10, 20}
+        cells = [*net.state_dict().values(), *(v for e in entries for v in e.values())]
+        return [v.numpy().copy() for v in cells]
+
+    for a, b in zip(train(True), train(False), strict=True):
+        assert (a == b).all()
+
+
 def test_updates_are_part_of_the_kernels_that_make_gradients():
     """No weight costs a launch of its own: its update follows its gradient, element by element."""
     net = nn.Sequential(*(nn.Linear(16, 16) for _ in range(4)))

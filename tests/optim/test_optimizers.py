@@ -8,6 +8,7 @@ import torch
 
 import weft as wf
 from weft.errors import DTypeError, GradError, NumericsError, ShapeError, StateError
+from weft.interop.torch import copy_optimizer
 from weft.ops.define import installed
 
 CASES = [
@@ -187,6 +188,53 @@ def test_state_goes_both_ways(name, kwargs):
     again.check(2e-5, 2e-6)
 
 
+@EACH
+def test_parameters_count_the_steps_in_which_they_had_a_gradient(name, kwargs):
+    """As after unfreezing, or where a path of the model was not taken; the state goes both ways."""
+    both = Both(name, kwargs)
+
+    def train(both, steps):
+        for i in steps:
+            for opt, params, targets in (
+                (both.opt, both.mine, both.targets[0]),
+                (both.other, both.theirs, both.targets[1]),
+            ):
+                opt.zero_grad()
+                loss_of(params, targets).backward()
+                for n, p in enumerate(params):
+                    if i % (n + 1):
+                        p.grad = None
+                opt.step()
+
+    train(both, range(1, 20))
+    both.check(2e-5, 2e-6)
+    mine, theirs = (o.state_dict()["state"] for o in (both.opt, both.other))
+    counts = [(i, int(e["step"])) for i, e in theirs.items() if "step" in e]
+    assert all(int(mine[i]["step"]) == count for i, count in counts)
+    again = Both(name, kwargs)
+    copy_optimizer(both.other, again.opt)
+    copy_optimizer(both.opt, again.other)
+    for p, q, old in zip(again.mine, again.theirs, both.mine, strict=True):
+        p.assign(old.detach())
+        q.data = torch.tensor(old.numpy().copy())
+    train(again, range(20, 40))
+    again.check(2e-5, 2e-6)
+
+
+def test_parameters_without_a_step_have_no_entry():
+    """As in PyTorch; older files, which have zeros for them, load too."""
+    a, b = wf.nn.Parameter([1.0]), wf.nn.Parameter([1.0])
+    opt = wf.optim.Adam([a, b])
+    b.grad = wf.tensor([1.0])
+    opt.step()
+    state = opt.state_dict()
+    assert list(state["state"]) == [1]
+    zeros = {k: wf.zeros(1) for k in ("exp_avg", "exp_avg_sq")}
+    state["state"][0] = {"step": wf.tensor(1), **zeros}
+    opt.load_state_dict(state)
+    assert [int(e["step"]) for e in opt.state_dict()["state"].values()] == [1, 1]
+
+
 def test_a_saved_state_goes_on_to_the_same_bits(tmp_path):
     def start():
         wf.manual_seed(0)
@@ -223,15 +271,18 @@ def test_state_that_does_not_fit():
     other = wf.optim.Adam([wf.nn.Parameter(wf.ones(3)), wf.nn.Parameter(wf.ones(3))])
     with pytest.raises(StateError, match=r"groups of \[1\] parameters, got groups of \[2\]"):
         opt.load_state_dict(other.state_dict())
-    wide = wf.optim.Adam([wf.nn.Parameter(wf.ones(4))])
+    wide = wf.optim.Adam([p := wf.nn.Parameter(wf.ones(4))])
+    p.grad = wf.ones(4)
+    wide.step()
     with pytest.raises(StateError, match="exp_avg of shape"):
         opt.load_state_dict(wide.state_dict())
     with pytest.raises(StateError, match="param_groups"):
         opt.load_state_dict({})
     state = other.state_dict()
-    state["state"][1]["step"] = wf.tensor(7)
-    with pytest.raises(StateError, match="one number of steps"):
-        other.load_state_dict(state)
+    for bad in (-1, 0.5, math.nan, math.inf, "many", None, [1], wf.ones(2)):
+        state["state"] = {1: {"step": bad}}
+        with pytest.raises(StateError, match="a count of steps"):
+            other.load_state_dict(state)
 
 
 # groups and steps
@@ -259,7 +310,8 @@ def test_parameters_without_a_gradient_stay():
     opt.zero_grad()
     assert a.grad is None
     opt.step()
-    assert int(opt.steps[0]) == 1
+    state = opt.state_dict()["state"]
+    assert list(state) == [0] and int(state[0]["step"]) == 1
 
 
 def test_parameters_are_cells():

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from weft.autodiff.tape import Leaf
 from weft.buffer.interchange import copy_from_numpy
+from weft.ops.define import capturing
 from weft.tensor.arguments import flag
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
@@ -24,12 +26,30 @@ class Parameter(Tensor):
     Parameter([0., 0.])
     """
 
-    __slots__ = ()
+    __slots__ = ("_rested",)
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         super().__init__((data if isinstance(data, Tensor) else tensor(data)).data)
+        self._rested: Leaf | None = None
         if flag(requires_grad, "Parameter"):
             self.requires_grad = True
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are noted for this parameter. One that is frozen has no gradient."""
+        return self.note is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        # thawed it is what it was, so that programs made for it then are right again
+        was: Leaf | None = self.leaf
+        Tensor.requires_grad.__set__(self, wanted)  # type: ignore[attr-defined]
+        if capturing.now is not None:
+            self._rested = None
+        elif was is not None and self.leaf is None:
+            was.grad, self._rested = None, was
+        elif was is None and self.leaf is not None and self._rested is not None:
+            self.note = self.leaf = self._rested
 
     def __repr__(self) -> str:
         return f"Parameter{repr(self.detach()).removeprefix('tensor')}"

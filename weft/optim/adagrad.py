@@ -7,7 +7,7 @@ from typing import Any
 from weft.ops.elementwise import astype
 from weft.ops.optimizer import adagrad_rate, adagrad_update
 from weft.optim.numbers import Numbers, check_number, check_true
-from weft.optim.optimizer import Group, Optimizer
+from weft.optim.optimizer import Cells, Group, Optimizer
 from weft.tensor.tensor import Tensor
 from weft.types import DType
 from weft.types.dtype import float64
@@ -51,11 +51,11 @@ class Adagrad(Optimizer):
     def _slots(self, group: Group) -> dict[str, float]:
         return {"sum": float(group["initial_accumulator_value"])}
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
-        numbers = _Slowing(group, step, ("eps",), "gradient")
-        for p in cells:
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
+        numbers = _Slowing(group, steps, ("eps",), "gradient")
+        for n, p in cells:
             squares = self.state[p]["sum"]
-            operands = (p.detach(), numbers.gradient(p), squares, *numbers(p))
+            operands = (p.detach(), numbers.gradient(p), squares, *numbers(n, p))
             new, more = adagrad_update(*operands, decay=numbers.kind)
             p.assign(new)
             squares.assign(more)
@@ -65,5 +65,5 @@ class _Slowing(Numbers):
     """The numbers of Adagrad, behind the learning rate, which depends on the step."""
 
     def _make(self, dtype: DType) -> tuple[Any, ...]:
-        rate = adagrad_rate(self.step, self.host("lr", float64), self.host("lr_decay", float64))
+        rate = adagrad_rate(self.steps, self.host("lr", float64), self.host("lr_decay", float64))
         return (astype(rate, dtype=dtype), *super()._make(dtype))

@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.ops.optimizer import adam_scale, adam_update
 from weft.optim.numbers import Numbers, check_betas, check_number, check_true
-from weft.optim.optimizer import Group, Optimizer
+from weft.optim.optimizer import Cells, Group, Optimizer
 from weft.tensor.tensor import Tensor
 from weft.types import DType
 from weft.types.dtype import float64
@@ -65,12 +65,12 @@ class Adam(Optimizer):
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * group["amsgrad"]
         return dict.fromkeys(names, 0.0)
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
-        numbers = _Scaled(group, step, ("1 - beta1", "beta2", "1 - beta2", "eps"), self.where)
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
+        numbers = _Scaled(group, steps, ("1 - beta1", "beta2", "1 - beta2", "eps"), self.where)
         decay, amsgrad = numbers.kind, group["amsgrad"]
-        for p in cells:
+        for n, p in cells:
             states = self.state[p].values()
-            operands = (p.detach(), numbers.gradient(p), *states, *numbers(p))
+            operands = (p.detach(), numbers.gradient(p), *states, *numbers(n, p))
             new = adam_update(*operands, decay=decay, amsgrad=amsgrad)
             for cell, value in zip((p, *states), new, strict=True):
                 cell.assign(value)
@@ -81,7 +81,7 @@ class _Scaled(Numbers):
 
     def _make(self, dtype: DType) -> tuple[Any, ...]:
         wide = (self.host(name, float64) for name in ("lr", "beta1", "beta2"))
-        return (*adam_scale(self.step, *wide, dtype=dtype), *super()._make(dtype))
+        return (*adam_scale(self.steps, *wide, dtype=dtype), *super()._make(dtype))
 
 
 class AdamW(Adam):

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.ops.optimizer import lion_update
 from weft.optim.numbers import Numbers, check_betas, check_number, check_true
-from weft.optim.optimizer import Group, Optimizer
+from weft.optim.optimizer import Cells, Group, Optimizer
 from weft.tensor.tensor import Tensor
 
 
@@ -38,11 +38,11 @@ class Lion(Optimizer):
     def _slots(self, group: Group) -> dict[str, float]:
         return {"exp_avg": 0.0}
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
-        numbers = Numbers(group, step, ("lr", "1 - beta1", "1 - beta2"), "parameter")
-        for p in cells:
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
+        numbers = Numbers(group, steps, ("lr", "1 - beta1", "1 - beta2"), "parameter")
+        for n, p in cells:
             mean = self.state[p]["exp_avg"]
-            operands = (p.detach(), numbers.gradient(p), mean, *numbers(p))
+            operands = (p.detach(), numbers.gradient(p), mean, *numbers(n, p))
             new, moved = lion_update(*operands, decay=numbers.kind)
             p.assign(new)
             mean.assign(moved)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
+from weft.ops.define import capturing
 from weft.optim.optimizer import Group, host
 from weft.tensor.arguments import flag
 from weft.tensor.tensor import Tensor
@@ -27,26 +28,35 @@ READ: dict[str, Callable[[Group], float]] = {
 
 
 class Numbers:
-    """Gives the numbers of a group for a parameter, in the dtype its update computes in.
+    """Gives the numbers of a group for the parameter at a place in it, in the dtype its update
+    computes in.
 
     `where` says how weight decay enters the update; `kind` is that, or "none" where it is 0, and
     then there is no number for it.
     """
 
-    def __init__(self, group: Group, step: Tensor, names: tuple[str, ...], where: str) -> None:
-        self.group, self.step = group, step
+    def __init__(self, group: Group, steps: Tensor, names: tuple[str, ...], where: str) -> None:
+        self.group, self.steps = group, steps
         self.kind = "none" if group["weight_decay"] == 0 else where
         self.names = (*names, *_DECAY[self.kind])
-        self._made: dict[DType, tuple[Any, ...]] = {}
+        self._all: dict[DType, tuple[Any, ...]] = {}
+        self._made: dict[tuple[DType, int], tuple[Any, ...]] = {}
+        # parameters of equal counts share; in a program, whose counts are not known, none do
+        self._counts = steps.tolist() if capturing.now is None else range(steps.size)
 
-    def __call__(self, p: Tensor) -> tuple[Any, ...]:
+    def __call__(self, n: int, p: Tensor) -> tuple[Any, ...]:
         dtype = p.type.dtype.compute
-        made = self._made.get(dtype)
+        key = dtype, self._counts[n]
+        made = self._made.get(key)
         if made is None:
-            made = self._made[dtype] = self._make(dtype)
+            every = self._all.get(dtype)
+            if every is None:
+                every = self._all[dtype] = self._make(dtype)
+            made = self._made[key] = tuple([x[n] if x.type.ndim else x for x in every])
         return made
 
     def _make(self, dtype: DType) -> tuple[Any, ...]:
+        """The numbers of all parameters: 0-d, or one for each where they depend on its steps."""
         return tuple(self.host(name, dtype) for name in self.names)
 
     def host(self, name: str, dtype: DType) -> Any:

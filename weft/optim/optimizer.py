@@ -4,11 +4,13 @@ All state exists from the start and is given new values with `assign`, and numbe
 between steps (a learning rate) are read through `host_number`: so a step is calls of ops on cells,
 and a captured step follows what a user or a schedule sets later.
 
-A group counts its steps together; a parameter that had no gradient in a step is left as it was.
+Every parameter counts the steps in which it had a gradient; without one it is left as it was. The
+counts of a group are one tensor, so that what depends on them is computed for all at once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -18,13 +20,15 @@ from weft.nn.module import forget_gradient
 from weft.nn.state import as_tensor
 from weft.ops.creation import full
 from weft.ops.define import host_number, inside
-from weft.tensor.creation import full_like
+from weft.tensor.creation import full_like, zeros
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
 from weft.types import DType
 from weft.types.dtype import float64, int64
 
 Group = dict[str, Any]
+#: parameters of a group that have a gradient, by their place in it
+Cells = list[tuple[int, Tensor]]
 
 
 def host(read: Callable[[], float], dtype: DType = float64) -> Any:
@@ -77,7 +81,7 @@ class Optimizer:
         """The states a parameter of the group has, and what they start with."""
         return {}
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
         """Give the parameters that have a gradient, and their state, new values."""
         raise NotImplementedError
 
@@ -99,7 +103,7 @@ class Optimizer:
         self._check_params(params)
         self._check(group)
         self.param_groups.append(group)
-        self.steps.append(tensor(0, dtype=int64))
+        self.steps.append(zeros(len(params), dtype=int64))
         for p in params:
             self.state[p] = self._fresh(group, p)
 
@@ -143,28 +147,33 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         with no_grad(), inside():
-            for group, step in zip(self.param_groups, self.steps, strict=True):
-                cells = [p for p in group["params"] if p.grad is not None]
+            for group, steps in zip(self.param_groups, self.steps, strict=True):
+                params = group["params"]
+                cells = [(n, p) for n, p in enumerate(params) if p.grad is not None]
                 if cells:
-                    step.assign(step + 1)
-                    self._update(group, step, cells)
+                    went = [int(p.grad is not None) for p in params]
+                    steps.assign(steps + (1 if all(went) else tensor(went)))
+                    self._update(group, steps, cells)
         return loss
 
     # state
 
     def state_dict(self) -> dict[str, Any]:
         """State and numbers as they are now, in PyTorch's form: parameters are counted through all
-        groups.
+        groups, and have an entry once they have made a step.
         """
         state: dict[int, Any] = {}
         groups = []
-        for group, step in zip(self.param_groups, self.steps, strict=True):
-            first = len(state)
-            for p in group["params"]:
-                cells = {k: v.detach() for k, v in self.state[p].items()}
-                state[len(state)] = {"step": step.detach(), **cells}
+        first = 0
+        for group, steps in zip(self.param_groups, self.steps, strict=True):
+            params = group["params"]
+            for n, (p, made) in enumerate(zip(params, steps.tolist(), strict=True)):
+                if made:
+                    cells = {k: v.detach() for k, v in self.state[p].items()}
+                    state[first + n] = {"step": steps[n], **cells}
             said = {k: v for k, v in group.items() if k != "params"}
-            groups.append({**said, "params": list(range(first, len(state)))})
+            groups.append({**said, "params": list(range(first, first + len(params)))})
+            first += len(params)
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -191,11 +200,12 @@ class Optimizer:
             numbers = {k: tuple(v) if isinstance(v, list) else v for k, v in numbers.items()}
             self._check({**group, **numbers})
             entries = [_entry(states, n) for n in given["params"]]
-            loaded.append((numbers, _steps(place, entries), self._values(place, group, entries)))
+            steps = tensor([_made(place, e) for e in entries], dtype=int64)
+            loaded.append((numbers, steps, self._values(place, group, entries)))
         with no_grad():
-            for n, (numbers, step, values) in enumerate(loaded):
+            for n, (numbers, steps, values) in enumerate(loaded):
                 self.param_groups[n].update(numbers)
-                self.steps[n].assign(step)
+                self.steps[n].assign(steps)
                 for cell, value in values:
                     cell.assign(value)
 
@@ -231,15 +241,15 @@ def _entry(states: Mapping[Any, Any], n: Any) -> Mapping[str, Any]:
     return found
 
 
-def _steps(place: str, entries: list[Mapping[str, Any]]) -> int:
-    """The steps that a group has made; if nothing says so, none, or one where there is state."""
-    counts = {int(e["step"]) for e in entries if "step" in e}
-    if len(counts) > 1:
-        raise StateError(
-            place,
-            expected="one number of steps for the parameters of a group",
-            got=", ".join(map(str, sorted(counts))),
-            hint="put parameters that were trained for other times in groups of their own",
-        )
-    kept = any(v is not None for e in entries for v in e.values())
-    return counts.pop() if counts else int(kept)
+def _made(place: str, entry: Mapping[str, Any]) -> int:
+    """The steps a parameter has made; if nothing says so, none, or one where there is state."""
+    if "step" not in entry:
+        return int(any(v is not None for v in entry.values()))
+    try:
+        count = float(entry["step"])
+    except (TypeError, ValueError):
+        count = math.nan
+    if not (count >= 0 and count.is_integer()):
+        got = repr(entry["step"])[:60]
+        raise StateError(place, expected="a count of steps for each parameter", got=got)
+    return int(count)

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.ops.optimizer import rmsprop_update
 from weft.optim.numbers import Numbers, check_number, check_true
-from weft.optim.optimizer import Group, Optimizer
+from weft.optim.optimizer import Cells, Group, Optimizer
 from weft.tensor.tensor import Tensor
 
 
@@ -53,13 +53,13 @@ class RMSprop(Optimizer):
         names = ["square_avg"] + ["grad_avg"] * group["centered"]
         return dict.fromkeys(names + ["momentum_buffer"] * (group["momentum"] != 0), 0.0)
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
         moving, centered = group["momentum"] != 0, group["centered"]
         names = ("lr", "alpha", "1 - alpha", "eps", "momentum")[: 4 + moving]
-        numbers = Numbers(group, step, names, "gradient")
-        for p in cells:
+        numbers = Numbers(group, steps, names, "gradient")
+        for n, p in cells:
             states = self.state[p].values()
-            operands = (p.detach(), numbers.gradient(p), *states, *numbers(p))
+            operands = (p.detach(), numbers.gradient(p), *states, *numbers(n, p))
             new = rmsprop_update(*operands, decay=numbers.kind, centered=centered, momentum=moving)
             for cell, value in zip((p, *states), new, strict=True):
                 cell.assign(value)

@@ -7,7 +7,7 @@ from typing import Any
 from weft.errors import ShapeError
 from weft.ops.optimizer import sgd_damped_update, sgd_momentum_update, sgd_update
 from weft.optim.numbers import Numbers, check_number, check_true
-from weft.optim.optimizer import Group, Optimizer
+from weft.optim.optimizer import Cells, Group, Optimizer
 from weft.tensor.tensor import Tensor
 
 
@@ -59,20 +59,20 @@ class SGD(Optimizer):
     def _slots(self, group: Group) -> dict[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] != 0 else {}
 
-    def _update(self, group: Group, step: Tensor, cells: list[Tensor]) -> None:
+    def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
         moving, damped = group["momentum"] != 0, group["dampening"] != 0
         names = ("lr", "momentum", "1 - dampening")[: 1 + moving + (moving and damped)]
-        numbers = Numbers(group, step, names, "gradient")
+        numbers = Numbers(group, steps, names, "gradient")
         decay, nesterov = numbers.kind, group["nesterov"]
-        for p in cells:
-            old, g, said = p.detach(), numbers.gradient(p), numbers(p)
+        for n, p in cells:
+            old, g, said = p.detach(), numbers.gradient(p), numbers(n, p)
             if not moving:
                 p.assign(sgd_update(old, g, *said, decay=decay))
                 continue
             buffer = self.state[p]["momentum_buffer"]
             if damped:
                 new, moved = sgd_damped_update(
-                    old, g, buffer, step, *said, decay=decay, nesterov=nesterov
+                    old, g, buffer, steps[n], *said, decay=decay, nesterov=nesterov
                 )
             else:
                 new, moved = sgd_momentum_update(
