@@ -86,6 +86,11 @@ def _contractions() -> Iterator[Args]:
         (x(8, 100, 64), x(8, 120, 64, seed=1), x(8, 120, 48, seed=2)),
         {"causal": True, "scale": 0.125},
     )
+    yield (  # sides that end in the first vector of a panel
+        "attention",
+        (x(4, 90, 40), x(4, 70, 40, seed=1), x(4, 70, 72, seed=2)),
+        {"causal": True, "scale": 0.125},
+    )
 
 
 def _rows() -> Iterator[Args]:

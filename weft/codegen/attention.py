@@ -21,7 +21,7 @@ from weft.codegen.attention_parts import (
 from weft.codegen.attention_rows import mask_dtype, slopes_function, softmax_function
 from weft.codegen.attention_task import Task
 from weft.codegen.contract_index import call
-from weft.codegen.contract_pack import Packing
+from weft.codegen.contract_pack import Packing, clear
 from weft.codegen.extern import Kernel
 from weft.codegen.text import module
 from weft.schedule.attention import Attention
@@ -58,6 +58,7 @@ def _attend(k: Task) -> None:
     values, v_row = k.in_place(value, "v", "width", "values", "width_pitch")
     if spec.skips:
         k.behind(values, v_row, low, high, "width_pitch")
+        clear(t, k.room("out"), k.block_bytes("width_pitch"))  # see contract_pack
     with t.loop(low, high, k["block"]) as i:
         with t.when(t.compare("icmp ne", i, low)):
             t.poll()

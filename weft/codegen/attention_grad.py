@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from weft.codegen.attention_task import Task
 from weft.codegen.contract_index import YES, both, call, equal
+from weft.codegen.contract_pack import clear
 from weft.codegen.text import Value, i64
 from weft.types.dtype import float16
 
@@ -23,6 +24,8 @@ def gradient(k: Task) -> None:
     for name, pitch in (("key_sums", "depth_pitch"), ("value_sums", "width_pitch")):
         with t.loop(0, t.mul(keys, k[pitch]), p.lanes) as i:
             t.store(Value(p.many, "zeroinitializer"), t.at(k.room(name), p.one, i), p.wide)
+    for name, pitch in (("slopes", "pitch"), ("out", "depth_pitch")):  # see contract_pack
+        clear(t, k.room(name), k.block_bytes(pitch))
     skips = spec.skips and spec.dtype is not float16  # whose range is too small to be sure
     if skips:
         skip = _bounded(k, g, q, key, value)

@@ -5,7 +5,15 @@ from there, keys packed for the tiles, what a weight of 0 adds.
 from __future__ import annotations
 
 from weft.codegen.contract_index import YES, arg, call, equal, fits, function, invert, put, walk
-from weft.codegen.contract_pack import Packing, as_mask, low_bits, masked, masked_load
+from weft.codegen.contract_pack import (
+    Packing,
+    as_mask,
+    clear,
+    clear_last,
+    low_bits,
+    masked,
+    masked_load,
+)
 from weft.codegen.contract_tile import tile_function, tile_height, tile_name
 from weft.codegen.registers import intrinsic, literal, memory
 from weft.codegen.text import Text, Value, i64
@@ -77,7 +85,7 @@ def _product_function(spec: ContractSpec) -> Text:
 
 def bring_function(spec: ContractSpec) -> Text:
     """bring(out, pitch, source, row, col, rows, cols): a matrix in the accumulator's dtype, rows
-    `pitch` elements apart.
+    `pitch` elements apart, with zeros between.
     """
     sizes = {"row": "i64", "col": "i64", "rows": "i64", "cols": "i64"}
     t = function("bring", "void", out="ptr", pitch="i64", source="ptr", **sizes)
@@ -87,6 +95,8 @@ def bring_function(spec: ContractSpec) -> Text:
     with t.loop(0, arg("rows")) as i:
         from_ = p.element_at(t, arg("source", "ptr"), t.mul(i, arg("row")))
         to = t.at(arg("out", "ptr"), p.one, t.mul(i, arg("pitch")))
+        with t.when(t.lt(cols, arg("pitch"))):
+            clear(t, to, t.mul(arg("pitch"), p.wide))
         with t.loop(0, whole, p.lanes) as j:
             t.store(p.run(t, p.element_at(t, from_, j)), t.at(to, p.one, j), p.wide)
         done = whole
@@ -119,6 +129,7 @@ def transpose_function(spec: ContractSpec) -> Text:
         put(t, t.mul(k, arg("col")), table, k)
     near = equal(t, arg("col"), 1)
     row = i64(p.panel_bytes)
+    clear_last(t, spec, arg("out", "ptr"), rows, cols, t.mul(cols, p.panel_bytes))
     with t.loop(0, rows, p.lanes) as i:
         count = t.min(t.sub(rows, i), p.lanes)
         with t.loop(0, count) as lane:

@@ -34,6 +34,9 @@ class Task:
     def bytes(self, name: str) -> Value:
         return self.t.mul(self[name], self.wide)
 
+    def block_bytes(self, pitch: str) -> Value:
+        return self.t.mul(self["block"], self.bytes(pitch))
+
     def sides(self, letter: str) -> tuple[Value, Value]:
         """An operand's strides."""
         return self[f"{letter}_row"], self[f"{letter}_col"]

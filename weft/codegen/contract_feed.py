@@ -18,7 +18,7 @@ from weft.codegen.contract_index import (
     memory,
     rem,
 )
-from weft.codegen.contract_pack import Packing, clear
+from weft.codegen.contract_pack import Packing, clear_last
 from weft.codegen.text import Text, Value, i64
 from weft.schedule.contract_spec import ContractSpec
 
@@ -88,10 +88,7 @@ def pack_columns_function(spec: ContractSpec) -> Text:
     out, lane, count, steps = arg("out", "ptr"), arg("lane"), arg("count"), arg("steps")
     block = (arg(name, kind) for name, kind in BLOCK.items())
     source = call(t, "ptr", "prepare_r", *memory(), *block)
-    rest = rem(t, count, i64(spec.panel))
-    with t.when(t.lt(i64(0), rest)):
-        panel = t.mul(div(t, count, i64(spec.panel)), arg("panel"))
-        clear(t, t.at(out, "i8", panel), t.mul(steps, p.panel_bytes))
+    clear_last(t, spec, out, count, steps, arg("panel"))
     if spec.r == "rows":
         begin = p.element_at(t, source, get(t, f.part("cols_r"), 0))
         args = (out, arg("panel"), begin, count, f.part("depth_r"), steps)

@@ -19,6 +19,7 @@ from weft.codegen.contract_index import (
     arg,
     both,
     call,
+    div,
     equal,
     fits,
     function,
@@ -309,6 +310,17 @@ def clear(t: Text, begin: Value, size: Value) -> None:
     name = "llvm.memset.p0.i64"
     t.declares.setdefault(name, f"declare void @{name}(ptr, i8, i64, i1)")
     t.emit(f"call void @{name}({begin}, i8 0, {size}, i1 false)")
+
+
+def clear_last(
+    t: Text, spec: ContractSpec, out: Value, count: Value, steps: Value, panel: Value
+) -> None:
+    """Zeros in the last of the panels for so many columns, `panel` bytes apart, if these leave some
+    of it free.
+    """
+    with t.when(t.lt(i64(0), rem(t, count, i64(spec.panel)))):
+        begin = t.mul(div(t, count, i64(spec.panel)), panel)
+        clear(t, t.at(out, "i8", begin), t.mul(steps, Packing(spec).panel_bytes))
 
 
 def shuffle(t: Text, a: Value, b: Value, picks: Sequence[int]) -> Value:

@@ -31,6 +31,8 @@ def lower(spec: MapSpec) -> str:
     ]
     dtypes = (*spec.dtypes, *(r.dtype for r in spec.roots))
     stage = [t.scratch(memory(d, lanes)) for d in dtypes]
+    for room, d in zip(stage, spec.dtypes, strict=False):  # the rest of a vector: see contract_pack
+        t.store(Value(memory(d, lanes), "zeroinitializer"), room, 64)
     with t.loop(Value("i64", "%lo"), Value("i64", "%hi")) as task:
         block, part = t.op("udiv", task, per_row), t.op("urem", task, per_row)
         row0 = t.mul(block, rows_per_task)
