@@ -16,7 +16,7 @@ import weft.nn.functional as F
 from weft.doctor import best
 from weft.tensor.tensor import Tensor
 
-SUITES = ("eager", "compiled")
+SUITES = ("eager", "compiled", "control_flow", "examples")
 
 
 def bench(suite: str, arguments: Sequence[str]) -> int:

@@ -25,11 +25,18 @@ from weft.types.dtype import bfloat16
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it went well, 1 if a promise does not hold, 2 if something is wrong with
-    what it was given or with the machine.
+    what it was given or with the machine, 130 if Ctrl-C ended it.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.run is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         return int(options.run(options))
+    except KeyboardInterrupt:
+        print("weft: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # `weft show program.wir | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush
         return 0
@@ -52,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
         "`weft COMMAND --help` says more of each.",
     )
     p.add_argument("--version", action="version", version=f"weft {weft.__version__}")
-    commands = p.add_subparsers(title="commands", required=True, metavar="command")
+    p.set_defaults(run=None)
+    commands = p.add_subparsers(title="commands", metavar="COMMAND")
 
     demo = commands.add_parser(
         "demo",
@@ -92,12 +100,15 @@ def _parser() -> argparse.ArgumentParser:
         description="In a clone of the repository: Weft beside the peers that are installed "
         "(docs/benchmarks.md). Elsewhere, or with --small: eager, compiled and NumPy.",
     )
-    bench.add_argument("rows", nargs="*", help="rows of the compiled suite: W1 ... W9 call first")
+    bench.add_argument(
+        "rows", nargs="*", help="rows of the suite: W3 W7, or matmul of the eager one"
+    )
     bench.add_argument("--suite", choices=SUITES, default="compiled", help="compiled if not said")
+    bench.add_argument("--peers", default="", help="of these only: weft,torch.eager,jax")
     bench.add_argument("--small", action="store_true", help="the comparison without peers")
     bench.add_argument("--quick", action="store_true", help="a tenth of the time per row")
     bench.add_argument("--json", default="", metavar="FILE", help="write the figures to a file")
-    bench.set_defaults(run=_bench)
+    bench.set_defaults(run=_bench, fail=bench.error)
 
     doctor = commands.add_parser(
         "doctor",
@@ -135,7 +146,11 @@ def _show(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     module = _read(options.program)
     f = _function(module, options.function)
-    given = dict(_named(f, said) for said in options.inputs)
+    pairs = [_named(f, said) for said in options.inputs]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        got = " ".join(options.inputs)
+        raise ArtifactError("-i", expected="each argument once", got=got)
     missing = [_label(p, i) for i, p in enumerate(f.params) if i not in given]
     if missing:
         raise ArtifactError(
@@ -173,7 +188,7 @@ def _named(f: Function, said: str) -> tuple[int, str]:
     """The position of the parameter, and what is given for it."""
     name, equals, value = said.partition("=")
     names = [_label(p, i) for i, p in enumerate(f.params)]
-    if not equals or names.count(name) != 1:
+    if not equals or not value or names.count(name) != 1:
         raise ArtifactError("-i", expected=f"NAME=FILE with one of {', '.join(names)}", got=said)
     return names.index(name), value
 
@@ -213,9 +228,15 @@ def _cache(options: argparse.Namespace) -> int:
     before = cache.size()
     if options.action == "clear":
         cache.clear()
-        print(f"{cache.directory}: {size(before - cache.size())} removed")
+        left = cache.size()
+        print(f"{cache.directory}: {size(before - left)} removed")
+        if left:
+            print(f"weft: {cache.directory}: {size(left)} can't be removed", file=sys.stderr)
+            return 2
     else:
         print(f"{cache.directory}: {size(before)} of at most {size(cache.limit)}")
+        if trouble := cache.trouble():
+            print(f"nothing is added to it: {trouble}")
     return 0
 
 
@@ -232,9 +253,20 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if options.json:  # known before minutes are spent
+        open(options.json, "a", encoding="utf-8").close()
     if options.small or not suite_is_here():
+        if options.rows or options.peers:
+            options.fail(
+                "rows and peers are those of the suite: without --small, in the repository"
+            )
         return compare(0.02 if options.quick else 0.2, options.json)
-    given = [*options.rows, *(["--quick"] if options.quick else [])]
+    eager = options.suite == "eager"
+    if eager and options.peers:
+        options.fail("the eager suite has one peer, PyTorch")
+    given = ["--only", " ".join(options.rows)] if eager and options.rows else options.rows
+    given = [*given, *(["--quick"] if options.quick else [])]
+    given += ["--peers", options.peers] if options.peers else []
     given += ["--json", os.path.abspath(options.json)] if options.json else []
     return bench(options.suite, given)
 

@@ -68,6 +68,8 @@ def _machine() -> Iterator[tuple[str, str]]:
     yield "cpu", f"{target.cpu}, {' '.join(wide)}"
     yield "threads", f"{weft.get_num_threads()} of {os.cpu_count()} cores"
     yield "cache", f"{cache.directory} ({size(cache.size())})" if cache.directory else "none"
+    if trouble := cache.trouble():
+        yield "", f"every process makes its kernels anew: {trouble}"
 
 
 def _limits() -> Iterator[tuple[str, str]]:

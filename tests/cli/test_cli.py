@@ -82,6 +82,8 @@ def test_show_prints_what_show_prints(here, capsys):
         (["run", "p.wir", *GIVEN[2:], "-i", "x=p.wir"], "an array in a .npy file"),
         (["run", "p.wir", *GIVEN[2:], "-i", "x=none.npy"], "none.npy: No such file"),
         (["run", "p.wir", *GIVEN[:4], "-i", "by=a", *GIVEN[6:]], "expected a Python float, got a"),
+        (["run", "p.wir", *GIVEN, "-i", "n=4"], "-i: expected each argument once"),
+        (["run", "p.wir", "-i", "x="], "NAME=FILE with one of x, w, by, flag, n"),
         (["run", "p.wir", *GIVEN, "-o", "a", "-o", "b", "-o", "c"], "at most 2 results, got 3"),
         (["run", "p.wir", "--function", "f"], "one of scaled, other, got f"),
     ],
@@ -114,6 +116,48 @@ def test_cache_is_measured_and_cleared(capsys, monkeypatch, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
     monkeypatch.setenv("WEFT_CACHE", "0")
     assert main(["cache"]) == 0 and "no cache" in capsys.readouterr().out
+
+
+def test_a_cache_that_can_not_be_written_is_said(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file"))
+    assert main(["cache"]) == 0
+    assert "nothing is added to it: Not a directory" in capsys.readouterr().out
+    assert main(["doctor"]) == 0
+    assert "every process makes its kernels anew: Not a directory" in capsys.readouterr().out
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(open_to_all))
+    assert main(["cache"]) == 0
+    assert "others own it or may write to it" in capsys.readouterr().out
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "new"))
+    assert main(["cache"]) == 0 and capsys.readouterr().out.count("\n") == 1
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_what_can_not_be_removed_is_said(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    (tmp_path / ("a" * 64 + ".k")).write_bytes(bytes(1 << 20))
+    monkeypatch.setattr(os, "unlink", lambda *a, **k: (_ for _ in ()).throw(PermissionError()))
+    assert main(["cache", "clear"]) == 2
+    said = capsys.readouterr()
+    assert "0.0 MB removed" in said.out and "1.0 MB can't be removed" in said.err
+
+
+def test_no_command_is_a_question(capsys):
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "COMMAND" in said.err and "doctor" in said.err
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("weft.cli.tell", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "weft: interrupted\n"
 
 
 def test_as_a_process(here):

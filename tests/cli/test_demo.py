@@ -50,12 +50,39 @@ def test_bench_compares_without_peers(tmp_path, capsys):
     assert capsys.readouterr().out.count("\n") == 6
 
 
-@pytest.mark.parametrize("given", [[], ["W3", "--suite", "compiled"]])
-def test_bench_hands_over_to_the_suite(monkeypatch, given):
+@pytest.mark.parametrize(
+    ("given", "handed"),
+    [
+        ([], ["compiled"]),
+        (["W3", "--suite", "compiled"], ["compiled", "W3"]),
+        (["W12", "--suite", "control_flow", "--peers", "jax"], ["control_flow", "W12", "jax"]),
+        (["--suite", "eager", "small", "network"], ["eager", "--only", "small network"]),
+    ],
+)
+def test_bench_hands_over_to_the_suite(monkeypatch, given, handed):
     asked = []
     monkeypatch.setattr(weft.bench.subprocess, "run", lambda c, **k: asked.append(c) or Done())
     assert main(["bench", *given, "--quick"]) == 3
-    assert asked[0][2] == "benchmarks.compiled" and asked[0][3:] == [*given[:1], "--quick"]
+    assert asked[0][2] == f"benchmarks.{handed[0]}"
+    assert [a for a in asked[0][3:] if a not in ("--quick", "--peers")] == handed[1:]
+    assert "--quick" in asked[0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["W3", "--small"], ["--peers", "jax", "--small"], ["--suite", "eager", "--peers", "jax"]],
+)
+def test_bench_says_what_does_not_go_together(monkeypatch, capsys, given):
+    monkeypatch.setattr(weft.bench.subprocess, "run", lambda *a, **k: pytest.fail("started"))
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", *given])
+    assert "weft bench: error: " in capsys.readouterr().err
+
+
+def test_a_file_that_can_not_be_written_is_known_before_anything_is_measured(monkeypatch, capsys):
+    monkeypatch.setattr(weft.bench.subprocess, "run", lambda *a, **k: pytest.fail("started"))
+    assert main(["bench", "--json", "/nowhere/figures.json"]) == 2
+    assert capsys.readouterr().err == "weft: /nowhere/figures.json: No such file or directory\n"
 
 
 class Done:

@@ -23,8 +23,14 @@ from weft.errors import (
     NumericsError,
     WeftError,
 )
-from weft.runtime import kernels
-from weft.runtime.engine import Engine, _check_interpreter, _check_symbols, slot_offset
+from weft.runtime import engine as native, kernels
+from weft.runtime.engine import (
+    Engine,
+    _check_interpreter,
+    _check_symbols,
+    _word,
+    slot_offset,
+)
 from weft.runtime.plan import KEEP_OUTPUT, Status, kind_of, make_plan
 from weft.schedule.launch import Launch
 from weft.types import DTYPES
@@ -459,12 +465,27 @@ def test_slots_are_found_wherever_they_are():
         )
 
 
+def test_slots_that_are_elsewhere():
+    class Elsewhere:
+        __slots__ = ("there",)
+        here = property(fset=lambda self, x: None)
+
+    with pytest.raises(DeviceError, match="slots that hold pointers"):
+        slot_offset(Elsewhere, "here")
+
+
 def test_a_host_it_cannot_run_on(monkeypatch):
     with pytest.raises(DeviceError, match="none with Py_NoSuchFunction, Py_NoSuchVariable"):
         _check_symbols(
             "declare void @Py_NoSuchFunction(ptr)\n@Py_NoSuchVariable = external global ptr\n"
             "declare void @Py_IncRef(ptr)\ndeclare i64 @llvm.umax.i64(i64, i64)"
         )
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    with pytest.raises(DeviceError, match="with the GIL"):
-        _check_interpreter()
+    _check_interpreter()
+    with monkeypatch.context() as m:
+        m.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+        with pytest.raises(DeviceError, match="with the GIL"):
+            _check_interpreter()
+    with monkeypatch.context() as m:  # a Python whose tuples hold something else first
+        m.setattr(native, "_word", lambda x, at: _word(x, at - 8 * isinstance(x, tuple)))
+        with pytest.raises(DeviceError, match="laid out as in"):
+            _check_interpreter()

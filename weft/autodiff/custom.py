@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.autodiff.backward import constant
 from weft.autodiff.mode import enable_grad, no_grad, recording
-from weft.autodiff.tape import Leaf, Note, Pick, inner_leaf, next_serial, note, pull
+from weft.autodiff.tape import Note, Pick, frontier, inner_leaf, next_serial, note, pull
 from weft.errors import DTypeError, GradError
 from weft.ops.define import Call, Op, Value, capturing, data_of, installed, types_of
 from weft.ops.makers import later
@@ -149,8 +149,8 @@ def checkpoint(f: Fn) -> Fn:
         since = next_serial[0]()
         out = f(*_frozen(given), **_frozen(named))
         outs = _results("checkpoint", out)
-        frontier = _frontier([o.note for o in outs], since)
-        if not frontier:
+        before = frontier([o.note for o in outs], since)
+        if not before:
             return out
         fresh = tuple(installed.tensor(data_of(o)) for o in outs)
 
@@ -166,15 +166,15 @@ def checkpoint(f: Fn) -> Fn:
             differentiable = recording.get()
             found = pull(
                 [(o.note, c) for o, c in zip(redone, gs, strict=True)],
-                frontier, retain=differentiable, create_graph=differentiable,
+                before, retain=differentiable, create_graph=differentiable,
             )  # fmt: skip
-            return tuple(found.get(n) for n in frontier)
+            return tuple(found.get(n) for n in before)
 
         op = Op("checkpoint", infer=_no_infer, vjp=redo)
-        kept = (None,) * len(frontier)
+        kept = (None,) * len(before)
         made = Note(
-            Call(op, (float,) * len(frontier), {}),
-            tuple(frontier),
+            Call(op, (float,) * len(before), {}),
+            tuple(before),
             kept,
             tuple(o.data for o in fresh),
             next_serial[0](),
@@ -186,24 +186,6 @@ def checkpoint(f: Fn) -> Fn:
         return fresh if isinstance(out, tuple) else fresh[0]
 
     return run
-
-
-def _frontier(roots: list[Any], since: int) -> list[Any]:
-    """The notes older than `since` (and leaves) that newer notes lead to, in a fixed order."""
-    found: list[Any] = []
-    seen: set[Any] = set()
-    stack = [r for r in reversed(roots) if r is not None]
-    while stack:
-        target = stack.pop()
-        if target in seen:
-            continue
-        seen.add(target)
-        n = target.note if isinstance(target, Pick) else target
-        if isinstance(n, Leaf) or n.serial < since:
-            found.append(target)
-        else:
-            stack.extend(p for p in reversed(n.parents) if p is not None)
-    return found
 
 
 @functools.cache

@@ -10,11 +10,12 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.buffer import Layout
 from weft.ir import Node
+from weft.ir.node import postorder
 from weft.ops.define import Value, constant, fresh, installed, parameter, result
 
 #: the position of a call's result, and of its cotangent, among the parameters of its vjp
@@ -112,7 +113,7 @@ def _steps(cotangents: Sequence[Node | None], wanted: Wanted) -> Steps | None:
     ends = [
         (i, c) for i, c in enumerate(cotangents) if c is not None and (wanted is None or wanted[i])
     ]
-    order = list(_ordered([c for _, c in ends]))
+    order = list(postorder([c for _, c in ends]))
     calls = [n for n in order if n.op is not parameter and n.op is not constant]
     if len(calls) > MOST or any(n.op is result or n.regions for n in calls):
         return None
@@ -129,27 +130,13 @@ def _value(n: Node) -> Any:
     return value if type(value) in (float, int, bool) else fresh(value)
 
 
-def _ordered(ends: Sequence[Node]) -> Iterator[Node]:
-    """Every node behind its inputs; what the first of `ends` needs comes first."""
-    seen: set[Node] = set()
-    stack = [(n, False) for n in reversed(ends)]
-    while stack:
-        n, ready = stack.pop()
-        if ready:
-            yield n
-        elif n not in seen:
-            seen.add(n)
-            stack.append((n, True))
-            stack.extend((i, False) for i in reversed(n.inputs))
-
-
 def _parts(
     ends: list[tuple[int, Node]], slots: dict[Node, int], calls: list[Node]
 ) -> tuple[Part, ...]:
     """The calls by operand, and what is done with after each."""
     made = {slots[n] for n in calls}
     backwards = list(reversed(list(enumerate(ends))))
-    first = {n: k for k, (_, end) in backwards for n in _ordered([end])}  # who needs it first
+    first = {n: k for k, (_, end) in backwards for n in postorder([end])}  # who needs it first
     left: set[int] = set()  # slots that something further on reads
     parts: list[Part] = []
     for k, (position, end) in backwards:

@@ -353,6 +353,24 @@ def pull(
     return {n: installed.tensor(v.data, v.note) for n, v in found.items()}
 
 
+def frontier(roots: Sequence[Any], since: int) -> list[Any]:
+    """The notes older than `since`, and leaves, that newer ones lead to."""
+    found: dict[Any, None] = {}
+    seen: set[Any] = set()
+    stack = [r for r in reversed(roots) if r is not None]
+    while stack:
+        target = stack.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        n = target.note if isinstance(target, Pick) else target
+        if isinstance(n, Leaf) or n.serial < since:
+            found[target] = None
+        else:
+            stack.extend(p for p in reversed(n.parents) if p is not None)
+    return list(found)
+
+
 def _note(target: Any) -> Any:
     return target.note if target.__class__ is Pick else target
 

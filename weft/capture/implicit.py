@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 #: special methods that are called by name, or read nothing that a result could depend on
 _EXPLICIT = {
-    "__call__", "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__delattr__",
-    "__delitem__", "__dir__", "__getnewargs__", "__getstate__", "__init__", "__init_subclass__",
-    "__new__", "__post_init__", "__reduce__", "__reduce_ex__", "__repr__", "__set_name__",
-    "__setattr__", "__setitem__", "__setstate__", "__sizeof__",
+    "__annotate__", "__annotate_func__", "__call__", "__class_getitem__", "__copy__",
+    "__deepcopy__", "__del__", "__delattr__", "__delitem__", "__dir__", "__getnewargs__",
+    "__getstate__", "__init__", "__init_subclass__", "__new__", "__post_init__", "__reduce__",
+    "__reduce_ex__", "__repr__", "__set_name__", "__setattr__", "__setitem__", "__setstate__",
+    "__sizeof__",
 }  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: parts of the package that are converted like a user's own

@@ -62,11 +62,6 @@ class Guard:
     truth: bool = True
     asked: Step | None = None  # of numbers: f(*xs) is its hint
 
-    @property
-    def specialises(self) -> bool:
-        """Whether it pins a value rather than a relation."""
-        return bool(self.why)
-
     def __str__(self) -> str:
         at = f" at {self.loc}" if self.loc is not None and self.loc.file else ""
         return f"{self.text}{at}" + (f" ({self.why})" if self.why else "")

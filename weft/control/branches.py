@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import Continued, Leaf, Note, Pick, next_serial, pull
+from weft.autodiff.tape import Continued, Leaf, Note, Pick, frontier, next_serial, pull
 from weft.control.host import again
 from weft.control.nodes import cond, emit
 from weft.control.region import Region, close
@@ -34,24 +34,6 @@ def build_cond(pred: Value, pieces: Sequence[Piece]) -> tuple[Value, ...]:
     outs = emit(cond, inputs, tuple(functions), {})
     note_cond(pred, pieces, outs)
     return outs
-
-
-def frontier(roots: Sequence[Any], since: int) -> list[Any]:
-    """The notes older than `since`, and leaves, that newer ones lead to."""
-    found: dict[Any, None] = {}
-    seen: set[Any] = set()
-    stack = [r for r in reversed(roots) if r is not None]
-    while stack:
-        target = stack.pop()
-        if target in seen:
-            continue
-        seen.add(target)
-        n = target.note if isinstance(target, Pick) else target
-        if isinstance(n, Leaf) or n.serial < since:
-            found[target] = None
-        else:
-            stack.extend(p for p in reversed(n.parents) if p is not None)
-    return list(found)
 
 
 def note(

@@ -11,12 +11,13 @@ from weft.autodiff.tape import Leaf
 from weft.control.branches import Piece, build_cond, first_order
 from weft.control.gradient import note_while
 from weft.control.growing import tie
-from weft.control.nodes import AGAIN, BOOL, Regions, emit, run, while_, while_grad
+from weft.control.nodes import AGAIN, BOOL, Regions, emit, while_, while_grad
 from weft.control.region import Region, close
 from weft.errors import ShapeError
 from weft.ops.define import Value, as_node, data_of, installed
 from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
+from weft.ops.record import replay
 from weft.types.dtype import bool_
 
 #: how many states a loop keeps for its gradient, unless it says otherwise
@@ -83,7 +84,7 @@ def build_while(
 
 
 def _again_cond(xs: Sequence[Any], regions: Regions) -> tuple[Value, ...]:
-    pieces = [_ran(partial(run, r, xs[1:])) for r in regions]
+    pieces = [_ran(partial(replay, r, xs[1:])) for r in regions]
     return build_cond(xs[0], pieces)
 
 
@@ -100,9 +101,9 @@ def _again_while(xs: Sequence[Any], regions: Regions) -> tuple[Value, ...]:
     params, leaves = state_params(second, [x.type for x in xs[:count]])
     captured = xs[count:]
     with first:
-        checked = run(test, (*params, *captured))
+        checked = replay(test, (*params, *captured))
     with second:
-        values = run(body, (*params, *captured))
+        values = replay(body, (*params, *captured))
     return build_while(xs[:count], leaves, (first, params, checked), (second, params, values))
 
 

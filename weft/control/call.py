@@ -16,10 +16,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.control.nodes import RUN, Control, Regions, results_of, run, said_types, takes
+from weft.control.nodes import RUN, Control, Regions, results_of, said_types, takes
 from weft.errors import ProgramError, ShapeError
 from weft.ir import Function
 from weft.ops.define import register
+from weft.ops.record import replay
 from weft.types import TensorType
 
 Signature = tuple[tuple[Any, ...], tuple[Any, ...]]  # types of what it is given, and gives
@@ -117,7 +118,7 @@ def _run_call(xs: Sequence[Any], regions: Regions, name: str, **how: Any) -> tup
 def _within(names: Any, f: Function, xs: Sequence[Any]) -> tuple[Any, ...]:
     outer, _scope.names = _scope.names, names
     try:
-        return run(f, xs)
+        return replay(f, xs)
     finally:
         _scope.names = outer
 

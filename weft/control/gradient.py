@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import pull
-from weft.control.branches import Piece, Pulled, first_order, frontier, nodes_of, note
+from weft.autodiff.tape import frontier, pull
+from weft.control.branches import Piece, Pulled, first_order, nodes_of, note
 from weft.control.growing import Put, go_on, puts, reads
 from weft.control.host import again
 from weft.control.nodes import emit, while_grad

@@ -21,12 +21,11 @@ from weft.ops.define import (
     Value,
     as_node,
     capturing,
-    constant,
-    fresh,
     installed,
     register,
     result,
 )
+from weft.ops.record import replay
 from weft.types import TensorType
 from weft.types.dtype import bool_
 
@@ -135,31 +134,16 @@ while_grad = register(Control("while_grad", infer=_while_grad_types, doc="The re
 # on real tensors
 
 
-def run(f: Function, xs: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of a function, op by op."""
-    env: dict[Node, Any] = dict(zip(f.params, xs, strict=True))
-    for n in f.order:
-        if n.op is constant:
-            value = n.attr("value")
-            env[n] = value if type(value) in (float, int, bool) else fresh(value)
-        elif n.op is result:
-            env[n] = env[n.inputs[0]][n.attr("position")]
-        else:
-            attrs = dict(n.attrs) | ({"regions": n.regions} if n.regions else {})
-            env[n] = n.op(*(env[i] for i in n.inputs), **attrs)  # type: ignore[operator]
-    return tuple(env[r] for r in f.results)
-
-
 def _run_cond(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
-    return run(regions[0] if xs[0] else regions[1], xs[1:])
+    return replay(regions[0] if xs[0] else regions[1], xs[1:])
 
 
 def _run_while(xs: Sequence[Any], regions: Regions) -> tuple[Any, ...]:
     test, body = regions
     count = len(body.results)
     state, captured = tuple(xs[:count]), tuple(xs[count:])
-    while run(test, (*state, *captured))[0]:
-        state = run(body, (*state, *captured))
+    while replay(test, (*state, *captured))[0]:
+        state = replay(body, (*state, *captured))
     return state
 
 
@@ -176,17 +160,17 @@ def _run_while_grad(
     gs, sums = list(xs[state : state + slopes]), list(xs[state + slopes : state + slopes + count])
     captured = tuple(xs[state + slopes + count : -1])
     now, states = start, []
-    while run(test, (*now, *captured))[0]:
+    while replay(test, (*now, *captured))[0]:
         states.append(now)
-        now = run(body, (*now, *captured))
+        now = replay(body, (*now, *captured))
     if not states:
-        return run(none, (*gs, *sums))
+        return replay(none, (*gs, *sums))
     for past in reversed(states[1:]):
-        out = run(step, (*past, *gs, *(sums[i] for i in inner), *captured))
+        out = replay(step, (*past, *gs, *(sums[i] for i in inner), *captured))
         gs = list(out[:slopes])
         for i, total in zip(inner, out[slopes:], strict=True):
             sums[i] = total
-    return run(last, (*start, *gs, *sums, *captured))
+    return replay(last, (*start, *gs, *sums, *captured))
 
 
 RUN.update({"cond": _run_cond, "while": _run_while, "while_grad": _run_while_grad})

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import pull
-from weft.control.branches import first_order, frontier, note
+from weft.autodiff.tape import frontier, pull
+from weft.control.branches import first_order, note
 from weft.control.build import state_params
 from weft.control.call import call, calls, recursion
 from weft.control.host import again
-from weft.control.nodes import AGAIN, Regions, emit, run
+from weft.control.nodes import AGAIN, Regions, emit
 from weft.control.region import Region, close
 from weft.control.store import neutral
 from weft.errors import CaptureError
 from weft.ir import Function
 from weft.ops.define import Value, as_node, data_of, installed
+from weft.ops.record import replay
 from weft.types import TensorType
 
 Values = Sequence[Value]
@@ -278,7 +279,7 @@ def _again_recursion(xs: Sequence[Any], regions: Regions, captured: int) -> tupl
     def body(it: Recursive, params: Values) -> Values:
         around, _building.names = _building.names, {**_building.names, f.name: it}
         try:
-            return run(f, (*params, *xs[count:]))
+            return replay(f, (*params, *xs[count:]))
         finally:
             _building.names = around
 

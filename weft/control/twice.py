@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import no_grad, recording
-from weft.autodiff.tape import Leaf, Pick, pull
+from weft.autodiff.tape import Leaf, Pick, frontier, pull
 from weft.control.branches import (
     Piece,
     build_cond,
     first_order,
-    frontier,
     is_inside,
     nodes_of,
     note,

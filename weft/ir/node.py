@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import count
 from typing import Any, ClassVar, Protocol
@@ -74,7 +74,7 @@ class Function:
     to_python: ClassVar[Callable[..., str]]  # Python source too
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", tuple(_postorder(self.params, self.results)))
+        object.__setattr__(self, "order", tuple(postorder(self.results, self.params)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Function):
@@ -113,10 +113,12 @@ class Module:
         return Function.to_text(self)
 
 
-def _postorder(params: tuple[Node, ...], results: tuple[Node, ...]) -> Iterator[Node]:
-    """Every node but the params, operands before users."""
+def postorder(ends: Sequence[Node], params: Sequence[Node] = ()) -> Iterator[Node]:
+    """Every node that `ends` need but the params, operands before users; what the first of them
+    needs comes first.
+    """
     seen = set(params)
-    stack = [(r, False) for r in reversed(results)]
+    stack = [(e, False) for e in reversed(ends)]
     while stack:
         node, ready = stack.pop()
         if ready:

@@ -29,9 +29,6 @@ from weft.ops.samples import Sample, array
 from weft.types import DType
 from weft.types.dtype import bfloat16, float32, float64
 
-#: how weight decay enters: not at all, in the gradient, or in the parameter itself
-DECAYS = ("none", "gradient", "parameter")
-
 
 def _samples(states: int, numbers: tuple[float, ...], *attrs: dict[str, Any]) -> Any:
     """A parameter, a gradient, states away from 0 (they are often under a root) and numbers."""
@@ -47,7 +44,9 @@ def _samples(states: int, numbers: tuple[float, ...], *attrs: dict[str, Any]) ->
 
 
 def _with_decay(p: Value, g: Value, decay: str, numbers: list[Value]) -> tuple[Value, Value]:
-    """Parameter and gradient, weight decay applied by the last of the numbers."""
+    """Parameter and gradient, weight decay applied by the last of the numbers: to one or the other
+    (or to neither, where `decay` is "none").
+    """
     if decay == "gradient":
         return p, g + numbers[-1] * p
     if decay == "parameter":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ def record(
 
 
 def replay(
-    f: Function, xs: tuple[Any, ...], call: Callable[[Op], Any] = lambda op: op
+    f: Function, xs: Sequence[Any], call: Callable[[Op], Any] = lambda op: op
 ) -> tuple[Any, ...]:
     """Call the ops of `f` again, on other values; `call` may say what to call in an op's place."""
     env: dict[Any, Any] = dict(zip(f.params, xs, strict=True))

@@ -192,12 +192,6 @@ def const(value: Number, dtype: DType) -> Scalar:
     )
 
 
-def const_bits(bits: int, dtype: DType) -> Scalar:
-    """A float literal given by its bits."""
-    ints = {64: np.uint64, 32: np.uint32}[dtype.bits]
-    return Scalar("const", (), dtype, float(np.asarray(bits, ints).view(dtype.np)))
-
-
 def input_(position: int, dtype: DType) -> Scalar:
     return Scalar("input", (), dtype, position)
 
@@ -340,5 +334,5 @@ def substitute(root: Scalar, leaf: Callable[[Scalar], Scalar | None]) -> Scalar:
     return done[id(root)]
 
 
-PI, LN2, INF, NAN = math.pi, math.log(2.0), math.inf, math.nan
+PI, INF, NAN = math.pi, math.inf, math.nan
 FLOATS = (float32, float64)

@@ -101,6 +101,20 @@ class DiskCache:
         if digest[0] % 32 == 0:  # one put in 32, whichever process makes it: no count to keep
             self._trim()
 
+    def trouble(self) -> str:
+        """Why nothing can be kept here, found by trying; "" if it can."""
+        if self.directory is None:
+            return "turned off, or without a home"
+        partial = os.path.join(self.directory, f".{os.getpid()}-{os.urandom(8).hex()}")
+        try:
+            if not _is_ours(self._made()):
+                return "others own it or may write to it"
+            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb"):
+                os.unlink(partial)
+        except OSError as e:
+            return e.strerror or str(e)
+        return ""
+
     def size(self) -> int:
         """Bytes in use."""
         return sum(size for _, size, _ in self._files())

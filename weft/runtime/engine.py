@@ -212,8 +212,10 @@ def slot_offset(cls: type, name: str) -> int:
     probe: Any = object.__new__(cls)
     found = object()
     getattr(cls, name).__set__(probe, found)
-    words = (ctypes.c_void_p * (cls.__basicsize__ // 8)).from_address(id(probe))
-    return 8 * list(words).index(id(found))
+    words = list((ctypes.c_void_p * (cls.__basicsize__ // 8)).from_address(id(probe)))
+    if id(found) not in words:
+        raise DeviceError("engine", expected="slots that hold pointers", got=sys.version)
+    return 8 * words.index(id(found))
 
 
 def raise_error(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...]) -> object:
@@ -293,14 +295,23 @@ _NEW_TYPE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(
 
 
 def _check_interpreter() -> None:
+    """What the engine takes for granted of objects, looked at in some of them."""
+    fits = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
     probe = object()
-    if (
-        sys.implementation.name != "cpython"
-        or not getattr(sys, "_is_gil_enabled", lambda: True)()
-        or object.__basicsize__ != 16
-        or ctypes.c_void_p.from_address(id(probe) + 8).value != id(object)
-    ):
-        raise DeviceError("engine", expected="64-bit CPython with the GIL", got=sys.version)
+    pair = (probe, object)
+    fits = fits and object.__basicsize__ == 16 and _word(probe, 8) == id(object)
+    items = [_word(pair, tuple.__basicsize__ + 8 * i) for i in range(2)] if fits else []
+    if items != [id(x) for x in pair]:
+        raise DeviceError(
+            "engine",
+            expected="64-bit CPython with the GIL, objects laid out as in 3.11 to 3.15",
+            got=sys.version,
+            hint="make an environment with such a Python",
+        )
+
+
+def _word(x: object, offset: int) -> int | None:
+    return ctypes.c_void_p.from_address(id(x) + offset).value
 
 
 def _check_symbols(text: str) -> None:

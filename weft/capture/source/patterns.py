@@ -150,7 +150,9 @@ def instance(kind: Thunk, names: tuple[str, ...], *patterns: Pattern) -> Pattern
     def fit(x: Any) -> Fit:
         wanted = kind()
         if not isinstance(wanted, type):
-            raise TypeError("called match pattern must be a type")
+            match x:  # the error that it is in this version of Python
+                case wanted():
+                    pass
         if not SPECIAL[isinstance](x, wanted):
             return NO
         count = len(patterns) - len(names)
