@@ -174,3 +174,14 @@ def test_weights_of_images_are_packed_in_long_runs_by_all_threads():
 def test_short_rows_of_images_share_a_tile():
     launch = plan_contract(dense(8, 64, 7, 7), dense(64, 64, 3, 3), conv(1, 1, 7), 1)
     assert named(launch)["l_run"] == 14
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_the_few_weights_of_a_first_convolution_share_vectors(channels):
+    """Blocks of one row of taps would leave most of each vector empty."""
+    windows = Window("y", "s", 1, 1, 1), Window("z", "t", 1, 1, 1)
+    taps = (("s", 3), ("t", 3))
+    c = Contraction(("n", "o", "y", "z"), ("n", "c", *windows), ("o", "c", "s", "t"), taps)
+    for threads in (1, 2, 8):
+        launch = plan_contract(dense(32, 8, 32, 32), dense(32, channels, 32, 32), c, threads)
+        assert named(launch)["col_block"] == 9 * channels

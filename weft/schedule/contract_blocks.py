@@ -174,6 +174,8 @@ def _whole_rows(group: Group) -> Iterator[Cut]:
     if inner > 1024:
         yield Cut(group.size, inner, 512)
     yield Cut(group.size, inner, inner)
+    if inner < group.size < 32:  # few in all: else each block would fill a part of a vector
+        yield Cut(group.size, group.size, group.size)
     for n in reversed(group.sizes[:-1]):
         counts = dict.fromkeys(-(-n // k) for k in (1, 2, 3, 4, 7, 8, 14, 16, 32, 64))
         for count in counts:
