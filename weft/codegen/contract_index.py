@@ -264,7 +264,8 @@ def table_function() -> Text:
                 increase(t, base, t.sub(get(t, strides, up), back))
                 digit.set(up)
     # a vector is read long after it was written: what is on its way to memory can't be read in parts
-    first, times = get(t, strides, 0), div(t, t.add(count, LONG - 1), count)
+    some = t.select(equal(t, count, 0), ONE, count)
+    first, times = get(t, strides, 0), div(t, t.add(some, LONG - 1), some)
     near = t.min(t.mul(count, times), arg("count"))
     with t.loop(count, near) as j:
         put(t, t.add(get(t, out, t.sub(j, count)), first), out, j)

@@ -110,13 +110,15 @@ def join(
         x.values["shared"], left = left, left - x.values["shared"]
         x.values["slice"] = room
     params = [(*x.values.values(), *x.tail) for x in pieces]
-    flat = params[0]
+    flat, begins = params[0], [0]
     if spec.parts:
         table: list[int] = []
+        begins.clear()
         at, tasks, packs = 2 + len(pieces) * (len(PART) + len(moves[0])), 0, 0
         for x, own, move in zip(pieces, params, moves, strict=True):
             tasks, packs = tasks + x.tasks, packs + x.packs
             table += [tasks, packs, shared - x.values["shared"], at, len(own), *move]
+            begins.append(at)
             at += len(own)
         longest = spec.params + max(map(len, params))
         flat = (len(pieces), longest, *table, *(n for own in params for n in own))
@@ -124,7 +126,8 @@ def join(
     phases = [Phase(spec, sum(x.tasks for x in pieces), grain)]
     if spec.shared:
         phases.insert(0, Phase(spec, sum(x.packs for x in pieces), 1, "pack"))
-    return Launch(outs, tuple(phases), flat, shared, heavy, worker_scratch=room)
+    apart = tuple(begin + spec.header.index("slice") for begin in begins)
+    return Launch(outs, tuple(phases), flat, shared, heavy, worker_scratch=room, slices=apart)
 
 
 def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
