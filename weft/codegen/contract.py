@@ -129,15 +129,15 @@ def _tasks(spec: ContractSpec) -> Text:
 
 
 def _pack(spec: ContractSpec) -> Text:
-    """Pack r for all tasks: a part of a block of columns and a block of depth each."""
+    """Pack r for all tasks: a part of a block of columns and of the depth each."""
     t = _entry(spec, "pack")
     f = Frame(t, spec)
     with t.loop(arg("lo"), arg("hi")) as task:
         which = div(t, task, f["pack_parts"])
         skip = t.mul(t.sub(task, t.mul(which, f["pack_parts"])), f["pack_cols"])
-        block = div(t, which, f["depth_blocks"])
-        depth = t.mul(t.sub(which, t.mul(block, f["depth_blocks"])), f["depth_block"])
-        steps = t.min(f["depth_block"], t.sub(f["depth"], depth))
+        block = div(t, which, f["pack_depths"])
+        depth = t.mul(t.sub(which, t.mul(block, f["pack_depths"])), f["pack_depth"])
+        steps = t.min(f["pack_depth"], t.sub(f["depth"], depth))
         batch = div(t, block, f["col_blocks"])
         col, count = f.block(t.sub(block, t.mul(batch, f["col_blocks"])), "col")
         count = t.min(f["pack_cols"], t.sub(count, skip))

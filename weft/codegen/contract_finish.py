@@ -78,20 +78,18 @@ def pitch(spec: ContractSpec) -> int:
 
 
 def turn_function(spec: ContractSpec) -> Text:
-    """turn(MEMORY, tile): the tile transposed, in scratch memory, and where. A few rows of a vector
-    of columns at a time, as many as make 128 bits.
+    """turn(MEMORY, tile): the tile transposed, in scratch memory, and where. A square of a vector's
+    lanes at a time, so that what is read next are whole vectors that were stored as such.
     """
     t = function("turn", "ptr", **MEMORY, tile="ptr")
-    p, f, some = Packing(spec), Frame(t, spec), Packing(spec).inner
-    out, piece = f.part("turned"), verbs.register(accumulator(spec.dtype), some)
-    with t.loop(0, spec.l_panel, some) as i, t.loop(0, spec.panel, spec.lanes) as j:
+    p, f, some = Packing(spec), Frame(t, spec), spec.lanes
+    out = f.part("turned")
+    with t.loop(0, spec.l_panel, some) as i, t.loop(0, spec.panel, some) as j:
         from_ = t.at(arg("tile", "ptr"), p.one, t.add(t.mul(i, spec.panel), j))
         lines = [t.load(p.many, t.at(from_, p.one, k * spec.panel), p.wide) for k in range(some)]
         to = t.at(out, p.one, t.add(t.mul(j, spec.l_panel), i))
         for k, x in enumerate(turn(t, lines)):
-            for lane in range(0, spec.lanes, some):
-                few = x if some == spec.lanes else shuffle(t, x, x, range(lane, lane + some))
-                t.store(Value(piece, few.name), t.at(to, p.one, (lane + k) * spec.l_panel), p.wide)
+            t.store(x, t.at(to, p.one, k * spec.l_panel), p.wide)
     t.emit(f"ret {out}")
     return t
 

@@ -13,6 +13,7 @@ from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import ContractSpec
 
 MAX_LABELS = 96  # three groups of labels of an operand of at most 32 axes
+FEW, LONG = 8, 64  # words of a table that are written together, and so many behind each other
 NO, YES, ONE = Value("i1", "false"), Value("i1", "true"), Value("i64", "1")
 
 
@@ -243,11 +244,11 @@ def table_function() -> Text:
         increase(t, base, t.mul(own, get(t, strides, i)))
         left.set(q)
     inner, by = get(t, sizes, last), get(t, strides, last)
+    steps = t.mul(t.iota(FEW), t.splat(by, FEW))
     with walk(t, 0, count) as j:
         j.step = t.min(t.sub(inner, get(t, counters, last)), t.sub(count, j.now))
-        with t.loop(0, j.step) as i:
-            put(t, base.get(), out, t.add(j.now, i))
-            increase(t, base, by)
+        _line(t, at(t, out, j.now), base.get(), by, j.step, steps)
+        increase(t, base, t.mul(by, j.step))
         put(t, t.add(get(t, counters, last), j.step), counters, last)
         digit, more = t.variable(last), t.variable(i64(1))
         with repeat(t, more):  # an odometer: full digits start again and move the next one
@@ -262,11 +263,35 @@ def table_function() -> Text:
                 back = t.mul(size, get(t, strides, d))
                 increase(t, base, t.sub(get(t, strides, up), back))
                 digit.set(up)
-    first = get(t, strides, 0)
-    with t.loop(count, arg("count")) as j:
+    # a vector is read long after it was written: what is on its way to memory can't be read in parts
+    some = t.select(equal(t, count, 0), ONE, count)
+    first, times = get(t, strides, 0), div(t, t.add(some, LONG - 1), some)
+    near = t.min(t.mul(count, times), arg("count"))
+    with t.loop(count, near) as j:
         put(t, t.add(get(t, out, t.sub(j, count)), first), out, j)
+    rest, later, by = t.sub(arg("count"), near), at(t, out, near), t.mul(first, times)
+    vectors, all_by = _whole(t, rest), t.splat(by, FEW)
+    with t.loop(0, vectors, FEW) as j:
+        t.store(t.add(t.load(all_by.type, at(t, out, j), 8), all_by), at(t, later, j), 8)
+    with t.loop(vectors, rest) as j:
+        put(t, t.add(get(t, out, j), by), later, j)
     t.emit("ret void")
     return t
+
+
+def _line(t: Text, out: Value, start: Value, by: Value, count: Value, steps: Value) -> None:
+    """start, start + by, …; `steps` are the first few numbers times `by`."""
+    vectors = _whole(t, count)
+    with t.loop(0, vectors, FEW) as i:
+        first = t.splat(t.add(start, t.mul(by, i)), FEW)
+        t.store(t.add(first, steps), at(t, out, i), 8)
+    with t.loop(vectors, count) as i:
+        put(t, t.add(start, t.mul(by, i)), out, i)
+
+
+def _whole(t: Text, n: Value) -> Value:
+    """How many of so many words fill vectors of FEW."""
+    return t.op("and", n, i64(-FEW))
 
 
 @cache

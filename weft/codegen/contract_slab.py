@@ -25,6 +25,10 @@ from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
 
 
+#: vectors to copy while memory is on its way
+AHEAD = 96
+
+
 def slab_function(spec: ContractSpec) -> Text:
     """slab(out, source, n, axes, lows, highs, strides): copy the box in which labels run from
     `lows` to `highs`. Sets each label's stride within the copy and gives where the element of
@@ -97,6 +101,9 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
             (_field(t, third, "stride"), 0),
         )
     )
+    # memory that comes from far away takes as long as so many vectors: planes that this is
+    vectors = t.add(div(t, t.mul(rows, _pitch(t, spec, length)), i64(p.lanes)), 1)
+    soon = t.mul(t.add(div(t, i64(AHEAD), vectors), 1), apart)
     steps = None if dense else [_field(t, axis, "step") for axis in (last, high, third)]
     step, up_step, apart_by = steps or (None, None, None)
     if apart_by is not None:
@@ -118,7 +125,7 @@ def _copy(t: Text, spec: ContractSpec, begins: Value, lengths: Value, counters: 
                 from_ = p.element_at(t, plane, t.mul(up, up_stride))
                 low, high_rows = (_clamp(t, t.sub(x, up), rows) for x in (i64(0), up_size))
                 there = (low, t.select(there_is, high_rows, low))
-                strides = up_stride, apart
+                strides = up_stride, soon
                 _dense_plane(t, p, out.get(), from_, (begin, length, size), there, rows, strides)
                 out.set(p.element_at(t, out.get(), t.mul(rows, _pitch(t, spec, length))))
             else:

@@ -239,15 +239,22 @@ def _lowest(d: Any) -> float:
 def _max_at(
     i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
 ) -> Scalar:
-    rank, acc, c = len(kernel), None, x.dtype.compute
-    for at, inside in _taps(
-        i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation
-    ):
-        v = x(
+    """Neighbours first, in as few steps after each other as there are: of equal ones the last
+    stays, of NaNs the first, whatever is compared with what first.
+    """
+    rank, c = len(kernel), x.dtype.compute
+    left = [
+        x(
             (*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)
         ).cast(c)
-        acc = v if acc is None else s.maximum(acc, v)
-    return acc  # type: ignore[return-value]
+        for at, inside in _taps(
+            i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation
+        )
+    ]
+    while len(left) > 1:
+        pairs = [s.maximum(a, b) for a, b in itertools.pairwise(left)][::2]
+        left = pairs + left[2 * len(pairs) :]
+    return left[0]
 
 
 def _argmax_at(

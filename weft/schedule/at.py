@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.buffer import Layout
 from weft.ops.rules import Flat
-from weft.ops.scalar import Known, Scalar, const, index, load, param, select, text
+from weft.ops.scalar import Known, Scalar, const, index, load, param, select, text, walk
 from weft.schedule.extern import TASK, pieces
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.types import DType, TensorType
@@ -113,7 +113,8 @@ def plan_at(
     rows, per_row = out_type.size // inner, pieces(inner, TASK)
     piece = pieces(pieces(inner, per_row), 64) * 64 if per_row > 1 else inner
     per_row = pieces(inner, piece)
-    block = max(1, TASK // inner) if per_row == 1 else 1
+    reads = sum(n.verb == "load" for n in walk([root]))
+    block = max(1, TASK // inner // max(1, reads // 2)) if per_row == 1 else 1
     tasks = pieces(rows, block) * per_row
     numbers = (*params, block, per_row, piece, rows, *sizes, *(s for x in strides for s in x))
     return Launch(

@@ -149,7 +149,10 @@ def plan_attention(
     tasks = matrices * values["parts"]
     each = max(1, products // tasks)
     phase = Phase(spec, tasks, max(1, min(GRAIN // each, tasks // (4 * machine.threads))))
-    return Launch(outs, (phase,), params, heavy=heavy, worker_scratch=values["slice"])
+    apart = (list(values).index("slice"),)
+    return Launch(
+        outs, (phase,), params, heavy=heavy, worker_scratch=values["slice"], slices=apart
+    )
 
 
 def _ends(x: Layout) -> tuple[int, int]:

@@ -19,7 +19,7 @@ ALONE = 1 << 19
 LONG = 1 << 14
 #: a sum of no more steps is not cut for its length; longer ones into blocks of no more than DEPTH
 WHOLE_DEPTH, DEPTH = 768, 512
-#: the same of a sum whose columns are packed ahead
+#: the same of a sum over windows, or whose columns are packed ahead
 DEEP = 1152
 #: bytes of packed columns that a task works on at a time: half a second-level cache, or more where
 #: every block of columns packs the rows anew
@@ -139,7 +139,9 @@ def _depth(p: Problem, spec: ContractSpec, cols: int) -> int:
         return min(k, 16 if k * p.cols.size * spec.wide > FAR else 4096)
     near = NEAR if spec.l == "place" else NEAR_BESIDE_ROWS
     whole, deepest = WHOLE_DEPTH, DEPTH
-    if spec.r == "panels":  # a panel at a time comes near
+    if spec.l == "table":  # a panel at a time comes near
+        whole = deepest = DEEP
+    if spec.r == "panels":
         cols, whole, deepest = spec.panel, DEEP, DEEP
     if k <= whole and k * cols * spec.wide <= near:
         return k

@@ -13,6 +13,8 @@ from weft.types.record import dataclass
 
 #: how many times a thread packs columns for all tasks, at least, if there are enough
 PACKS = 4
+#: steps of depth that are packed together at least, and of which they are a multiple if more are
+SHORT, LINE = 128, 16
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,14 @@ def piece(
     work = rows.block * cols.block * max(p.steps, 1)  # products of a task
     shared = cols.blocks * up(cols.block, spec.panel) * p.batch.size * p.steps * spec.wide
     packs = p.batch.size * cols.blocks * depth_blocks if spec.shared else 0
-    pack_cols = cols.block
+    pack_cols, pack_depth = cols.block, depth
     if packs and not p.r.windowed and threads > 1:  # enough to do for all threads
         wanted = -(-PACKS * threads // packs)
         pack_cols = up(-(-cols.block // wanted), spec.panel)
-    pack_parts = -(-cols.block // pack_cols)
+        wanted = -(-wanted // -(-cols.block // pack_cols))
+        pack_depth = min(depth, max(up(-(-depth // wanted), LINE), SHORT))
+    pack_parts, pack_depths = -(-cols.block // pack_cols), max(1, -(-p.steps // pack_depth))
+    packs = p.batch.size * cols.blocks * pack_parts * pack_depths if spec.shared else 0
     item = spec.dtype.itemsize
     values = dict.fromkeys(spec.header, 0) | {
         "l_word": p.l.word,
@@ -62,6 +67,8 @@ def piece(
         "col_span_blocks": cols.span_blocks,
         "pack_cols": pack_cols,
         "pack_parts": pack_parts,
+        "pack_depth": pack_depth,
+        "pack_depths": pack_depths,
         "shared": up(shared, 64) if spec.shared else 0,
         "l_row": p.rows.strides("l")[-1] * item,
         "l_depth": p.depth.strides("l")[-1] * item,
@@ -95,7 +102,7 @@ def piece(
         axes = operand.axes((p.batch, lanes, p.depth))
         tail += [len(axes), *(v for x in axes for v in x)]
     grain = max(1, min((1 << 18) // work, tasks // (4 * threads)))
-    return Piece(values, tail, tasks, grain, packs * pack_parts)
+    return Piece(values, tail, tasks, grain, packs)
 
 
 def join(
@@ -110,13 +117,15 @@ def join(
         x.values["shared"], left = left, left - x.values["shared"]
         x.values["slice"] = room
     params = [(*x.values.values(), *x.tail) for x in pieces]
-    flat = params[0]
+    flat, begins = params[0], [0]
     if spec.parts:
         table: list[int] = []
+        begins.clear()
         at, tasks, packs = 2 + len(pieces) * (len(PART) + len(moves[0])), 0, 0
         for x, own, move in zip(pieces, params, moves, strict=True):
             tasks, packs = tasks + x.tasks, packs + x.packs
             table += [tasks, packs, shared - x.values["shared"], at, len(own), *move]
+            begins.append(at)
             at += len(own)
         longest = spec.params + max(map(len, params))
         flat = (len(pieces), longest, *table, *(n for own in params for n in own))
@@ -124,7 +133,8 @@ def join(
     phases = [Phase(spec, sum(x.tasks for x in pieces), grain)]
     if spec.shared:
         phases.insert(0, Phase(spec, sum(x.packs for x in pieces), 1, "pack"))
-    return Launch(outs, tuple(phases), flat, shared, heavy, worker_scratch=room)
+    apart = tuple(begin + spec.header.index("slice") for begin in begins)
+    return Launch(outs, tuple(phases), flat, shared, heavy, worker_scratch=room, slices=apart)
 
 
 def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:

@@ -35,6 +35,8 @@ HEADER = (
     "col_span_blocks",
     "pack_cols",  # columns of a block that are packed in one go for all tasks, and in how many goes
     "pack_parts",
+    "pack_depth",  # the same of steps of depth, of all there are
+    "pack_depths",
     "shared",  # bytes, at the start of scratch memory, of packed columns that all tasks share
     "slice",  # bytes of a worker's own scratch memory; the slices lie behind what is shared
     "l_row",  # byte strides where an operand is read in place

@@ -44,6 +44,7 @@ class Launch:
         None  # bytes; the result shares the first operand's memory, no kernel runs
     )
     worker_scratch: int = 0  # bytes for each thread, behind `scratch`: worker w's slice is number w
+    slices: tuple[int, ...] = ()  # params that say how far apart slices are; they may be further
     #: an operand that is not taken as it is, and the layout of it that is taken densely copied
     ahead: tuple[int, Layout] | None = None
 

@@ -25,6 +25,7 @@ from weft.schedule.launch import KernelSpec, Launch, Machine
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
+from weft.schedule.settle import settle
 from weft.schedule.share import share
 from weft.schedule.single import plan_single, weak_dtype
 from weft.schedule.steps import (
@@ -108,6 +109,7 @@ class _Planner:
                 self._copy(self.spots[r], base)
         counts = together(self.steps, self.blocks, self.machine.threads)
         share(self.steps, counts)
+        settle(self.steps, self.blocks, self.machine.threads)
         blocks = [b for b in self.blocks if b.over is None]
         offsets, top = place(
             [b.size for b in blocks], [b.birth for b in blocks], [b.death for b in blocks]

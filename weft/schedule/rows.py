@@ -150,7 +150,8 @@ def plan_rows(
         values |= {f"k{axis}": size} | {f"k{axis}.{i}": s[axis] for i, s in enumerate(nest.strides)}
     params = tuple(values[w] for w in spec.words())
     phase = Phase(spec, -(-count // block))
-    return Launch(layouts, (phase,), params, heavy=heavy, worker_scratch=held)
+    apart = (spec.words().index("slice"),)
+    return Launch(layouts, (phase,), params, heavy=heavy, worker_scratch=held, slices=apart)
 
 
 def _strides(kind: str, x: Layout | DType, rows: Sequence[int], n: int) -> tuple[int, ...] | None:

@@ -25,12 +25,12 @@ class Block:
     size: int
     birth: int
     death: int
-    place: int = 0
-    over: Block | None = None  # the block whose memory it takes over
+    place: int = 0  # in the arena, or in the block whose memory it takes over
+    over: Block | None = None
 
     @property
     def offset(self) -> int:
-        return self.place if self.over is None else self.over.offset
+        return self.place if self.over is None else self.over.offset + self.place
 
     @property
     def whole(self) -> Block:
