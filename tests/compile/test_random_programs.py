@@ -8,7 +8,7 @@ import pytest
 
 import weft as wf
 from tests.compile.programs import Run, bits, make
-from weft.schedule import recompute
+from weft.schedule import recompute, relieve
 
 COUNT = int(os.environ.get("WEFT_RANDOM_PROGRAMS", "150"))
 FIRST = int(os.environ.get("WEFT_RANDOM_FIRST", "0"))
@@ -32,9 +32,13 @@ def outcome(plan, compiled):
 
 def check(seed, monkeypatch):
     plan = make(seed)
-    if seed % 2:  # small values are computed again too
+    if seed % 2:  # small values are computed again too, and products whatever it costs
         monkeypatch.setattr(recompute, "LEAST", 1)
         monkeypatch.setattr(recompute, "NEAR", 1)
+        monkeypatch.setattr(relieve, "LARGE", 1)
+        monkeypatch.setattr(relieve, "WORK", 1e9)
+        monkeypatch.setattr(relieve, "GAIN", -1e9)
+        monkeypatch.setattr(relieve, "NEAR", 0)
     want = outcome(plan, False)
     for threads in (1, 2, 3):
         wf.set_num_threads(threads)

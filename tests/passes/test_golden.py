@@ -20,7 +20,7 @@ from weft.passes.simplify import simplify
 from weft.passes.sink import sink
 from weft.passes.split import split
 from weft.passes.turn import turn
-from weft.schedule import recompute as recomputing
+from weft.schedule import recompute as recomputing, relieve as relieving
 
 pytestmark = pytest.mark.tiny
 GOLDEN = Path(__file__).parent / "golden"
@@ -387,6 +387,21 @@ def test_recompute(golden, monkeypatch):
     ops = [n.op.name for n in after.order]
     assert ops.count("exp") > 5 and ops.count("matmul") == 10, ops
     golden(GOLDEN / "recompute.wir", f"{to_text(before)}\n{to_text(after)}")
+
+
+def test_relieve(golden, monkeypatch):
+    """What is kept over the peak and cost little is computed again behind it: here one product of
+    those whose operands are there anyway.
+    """
+    monkeypatch.setattr(relieving, "LARGE", 1)
+    monkeypatch.setattr(relieving, "WORK", 0.1)
+    before = parse(layers(5)).entry
+    after = recomputing.recompute(before)
+    verify(after)
+    assert values(after, inputs(before)) == values(before, inputs(before))
+    ops = [n.op.name for n in after.order]
+    assert ops.count("matmul") == 11 and ops.count("exp") == 5, ops
+    golden(GOLDEN / "relieve.wir", f"{to_text(before)}\n{to_text(after)}")
 
 
 def test_recompute_leaves_small_values_alone():

@@ -13,10 +13,33 @@ from weft.ir import Node
 from weft.schedule.partition import Group
 from weft.types import TensorType
 
+#: kinds of kernels whose results may lie where operands did
+IN_PLACE = ("map", "rows")
+
 
 def arrange(groups: Sequence[Group], results: Sequence[Node]) -> list[Group]:
     """The groups in an order in which they can run."""
     return _Order(groups, results).run()
+
+
+def most(groups: Sequence[Group], results: Sequence[Node]) -> int:
+    """Bytes of the values between groups that are in use at once, at most, in this order."""
+    order = _Order(groups, results)
+    live = peak = 0
+    for i, g in enumerate(order.groups):
+        made = [_bytes(n) for n in g.outputs if n not in order.kept]
+        gone = []
+        for n in order.reads[i]:
+            order.left[n] -= 1
+            if not order.left[n] and n not in order.kept:
+                gone.append(_bytes(n))
+        live += sum(made)
+        in_place = g.kind in IN_PLACE or getattr(g.nodes[0].op, "scalar", None) is not None
+        over = [gone.pop(gone.index(n)) for n in made if in_place and n in gone]
+        live -= sum(over)
+        peak = max(peak, live)
+        live -= sum(gone)
+    return peak
 
 
 class _Order:
@@ -39,6 +62,8 @@ class _Order:
                 self.left[n] = self.left.get(n, 0) + 1
         self.kept = {self.held(r) for r in results}  # in memory of their own to the end
         self.waits = [{self.maker[n] for n in reads} for reads in self.reads]
+        self.product = [any(n.op.contract for n in g.nodes) for g in self.groups]  # type: ignore[attr-defined]
+        self.simple = [all(n.op.scalar for n in g.nodes) for g in self.groups]  # type: ignore[attr-defined]
         self.turn = self._turns()
         self.opens: list[list[int]] = [[] for _ in self.groups]
         for i, w in enumerate(self.waits):
@@ -108,9 +133,19 @@ class _Order:
         return out
 
     def _useful(self, i: int, ready: set[int]) -> bool:
-        """Whether some kernel needs this one and otherwise only what is there or could be next."""
+        """Whether some kernel needs this one and otherwise only what is there or could be next. Of
+        one that goes by elements, a product is of no use as long as nothing could go on from it.
+        """
         opens = self.opens[i]
-        return not opens or any(self.waits[k] <= ready for k in opens)
+        return not opens or any(
+            self.waits[k] <= ready
+            and not (self.simple[i] and self.product[k] and self._idle(k, ready | {i, k}))
+            for k in opens
+        )
+
+    def _idle(self, k: int, ready: set[int]) -> bool:
+        opens = self.opens[k]
+        return bool(opens) and not any(self.waits[m] <= ready for m in opens)
 
     def _gain(self, i: int) -> int:
         """Bytes that running a group gives back, less those it takes."""

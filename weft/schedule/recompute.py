@@ -2,25 +2,28 @@
 
 Training is where this matters: what a layer computes is read once when the next layer starts and
 again when its gradient is taken. Of an elementwise value whose operands are in memory then anyway,
-there is no need to keep both. Which values those are is read off the order the program runs in.
+there is no need to keep both. Which values those are is read off the order the program runs in. Of
+large products the same is said in `weft.schedule.relieve`.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant
 from weft.ops.movement import broadcast_to, reshape
-from weft.schedule.order import arrange
+from weft.schedule.order import arrange, most
 from weft.schedule.partition import partition
+from weft.schedule.relieve import NEAR, Again, relieve
 from weft.types import TensorType
 
 #: bytes below which nothing is gained
 LEAST = 1 << 16
-#: ops that a value is worth at most, and steps between two uses that are near each other
-WORK, NEAR = 16, 6
+#: ops that a value is worth at most
+WORK = 16
 
 
 class Late(NamedTuple):
@@ -45,7 +48,17 @@ def recompute(f: Function) -> Function:
         made_of = None if at is None or n in f.results else _cheap(n, at, last, late)
         if at is not None and made_of is not None:
             late[n] = Late(at, frozenset(made_of))
+
+    def peak(more: Sequence[Again]) -> int:
+        g = _split(f, when, late | _those(more))
+        return most(arrange(partition(g), g.results), g.results)
+
+    late |= _those(relieve(f, when, last, peak))
     return _split(f, when, late) if late else f
+
+
+def _those(products: Sequence[Again]) -> dict[Node, Late]:
+    return {v: Late(x.at, x.nodes) for x in products for v in x.values}
 
 
 def _last_reads(
