@@ -27,6 +27,7 @@ from weft.schedule.stack import (
 )
 from weft.schedule.steps import When
 from weft.schedule.store import plan_get, plan_put
+from weft.schedule.sums import Sums, in_place, plan_accumulate
 
 ALWAYS, IF_TRUE, IF_FALSE = When.ALWAYS, When.IF_TRUE, When.IF_FALSE
 
@@ -46,6 +47,8 @@ def plan_control(p: Any, n: Node) -> None:
 def _cond(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     yes, no = n.regions
     outs = [p.room(Layout.dense(r.type)) for r in yes.results]
+    for r, i in in_place(n):
+        outs[r] = inputs[1 + i]
     start = len(p.steps)
     other = p.jump(IF_FALSE, inputs[0])
     _into(p, outs, p.region(yes, inputs[1:]))
@@ -137,15 +140,21 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     p.append(plan_clear(), (between,), ())
     idle = p.jump(IF_FALSE, _more(p, handle, 0, Field.STEPS))
     gs, sums = _copies(p, given), _copies(p, begun)
+    added = Sums(step, {slopes + i: count + slopes + i for i in range(len(inner))})
+    handles = [p.stack(HANDLE) for _ in added.held]
+    for h in handles:
+        p.append(plan_clear(), (h,), ())
     again = len(p.steps)
     leave = p.jump(IF_FALSE, _more(p, handle, 1, Field.STEPS))
     _fetch(p, handle, between, body, state, captured)
     parts = [sums[i] for i in inner]
     sent = [*gs, *parts]
-    _into(p, sent, p.region(step, (*state, *sent, *captured), sent))
+    _into(p, sent, p.region(added.rewritten(), (*state, *sent, *captured, *handles), sent))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)
+    for r, h in zip(added.held, handles, strict=True):
+        added.drain(p, r, h, sent[r])
     _alive([*state, *gs, *sums], again, len(p.steps) - 1)
     _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
     end = p.jump(ALWAYS)
@@ -183,7 +192,7 @@ PLANS = {
     "recursion": plan_recursion, "call": plan_call,
 }  # fmt: skip
 #: nodes of one result
-SINGLE = {"put": plan_put, "get": plan_get}
+SINGLE = {"put": plan_put, "get": plan_get, "accumulate": plan_accumulate}
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:
