@@ -46,9 +46,11 @@ def plan_control(p: Any, n: Node) -> None:
 
 def _cond(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     yes, no = n.regions
-    outs = [p.room(Layout.dense(r.type)) for r in yes.results]
-    for r, i in in_place(n):
-        outs[r] = inputs[1 + i]
+    there = dict(in_place(n))
+    outs = [
+        inputs[1 + there[r]] if r in there else p.room(Layout.dense(x.type))
+        for r, x in enumerate(yes.results)
+    ]
     start = len(p.steps)
     other = p.jump(IF_FALSE, inputs[0])
     _into(p, outs, p.region(yes, inputs[1:]))
@@ -217,9 +219,9 @@ def _into(p: Any, places: Sequence[Any], values: Sequence[Any]) -> None:
     blocks = {id(s.block) for s in places}
     waiting = []
     for place, value in zip(places, values, strict=True):
+        if value == place:
+            continue
         if value.block is not None and id(value.block) in blocks:
-            if value.block is place.block and value.layout is place.layout:
-                continue
             aside = p.room(Layout.dense(value.layout.type))
             p.copy_to(value, aside)
             value = aside

@@ -7,7 +7,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -96,6 +96,7 @@ class _Planner:
                 self.picks.setdefault(n.inputs[0], []).append(n)
         self.targets: dict[Node, int] = {}  # results not yet written -> base
         self.owned: set[Node] = set()  # values whose memory may be written over
+        self.in_place: Mapping[int, int] = {}  # results that are given where these params lie
         for i, r in enumerate(f.results):
             self.targets.setdefault(r, OPERANDS + len(f.params) + i)
 
@@ -104,7 +105,9 @@ class _Planner:
             self._group(group)
         for i, r in enumerate(self.f.results):
             base = OPERANDS + len(self.f.params) + i
-            if r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
+            if i in self.in_place:
+                assert self.spots[r].base == OPERANDS + self.in_place[i]
+            elif r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
                 self._copy(self.spots[r], base)
         counts = together(self.steps, self.blocks, self.machine.threads)
         share(self.steps, counts)
