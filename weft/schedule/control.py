@@ -7,10 +7,11 @@ write. What is read inside a loop and was made before it lives until the loop en
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.schedule.again import Again, kept_again
 from weft.schedule.call import plan_call, plan_recursion
 from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
@@ -29,7 +30,16 @@ from weft.schedule.steps import When
 from weft.schedule.store import plan_get, plan_put
 from weft.schedule.sums import Sums, in_place, plan_accumulate
 
+NOTHING = Again((), ())
 ALWAYS, IF_TRUE, IF_FALSE = When.ALWAYS, When.IF_TRUE, When.IF_FALSE
+
+
+class Kept(NamedTuple):
+    """What a loop kept: the handle of its states, what else, and the handle of that."""
+
+    handle: Any
+    again: Again
+    other: Any
 
 
 def plan_control(p: Any, n: Node) -> None:
@@ -75,7 +85,8 @@ def _while(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     if reverse is None:
         _loop(p, test, body, state, inputs[count:])
     else:
-        p.kept[n] = _kept(p, test, body, state, inputs[count:], dict(reverse.attrs))
+        again = kept_again(n, reverse)
+        p.kept[n] = _kept(p, test, body, state, inputs[count:], dict(reverse.attrs), again)
     return state
 
 
@@ -92,15 +103,33 @@ def _loop_of(n: Node) -> Node | None:
 
 
 def _kept(
-    p: Any, test: Function, body: Function, state: list[Any], captured: Any, attrs: dict[str, Any]
-) -> Any:
-    """Run a loop that keeps the state before its steps; the handle of its stack."""
+    p: Any,
+    test: Function,
+    body: Function,
+    state: list[Any],
+    captured: Any,
+    attrs: dict[str, Any],
+    again: Again = NOTHING,
+) -> Kept:
+    """Run a loop that keeps the state before its steps, and what else its reverse reads."""
     handle = p.stack(HANDLE)
     p.append(plan_clear(), (handle,), ())
     values = [state[i] for i in attrs["kept"]] if len(state) != attrs["state"] else state
     launch = plan_keep([v.layout for v in values], attrs["checkpoint"])
-    _loop(p, test, body, state, captured, lambda: p.append(launch, (handle, *values), ()))
-    return handle
+    kept = Kept(handle, again, p.stack(HANDLE) if again.there else None)
+    if again.there:
+        p.append(plan_clear(), (kept.other,), ())
+        body = Function(body.name, body.params, (*body.results, *again.there))
+
+    def computed(found: list[Any]) -> None:
+        if found:
+            dense = [p.dense(x) for x in found]
+            p.append(
+                plan_keep([x.layout for x in dense], attrs["checkpoint"]), (kept.other, *dense), ()
+            )
+
+    _loop(p, test, body, state, captured, lambda: p.append(launch, (handle, *values), ()), computed)
+    return kept
 
 
 def _loop(
@@ -110,13 +139,18 @@ def _loop(
     state: list[Any],
     captured: Sequence[Any],
     first: Callable[[], None] = lambda: None,
+    computed: Callable[[list[Any]], None] = lambda found: None,
 ) -> None:
-    """Steps while `test` says so; `first` adds what is to be done before each."""
+    """Steps while `test` says so; `first` adds what is to be done before each, `computed` what is
+    to be done with what the body gives besides the next state.
+    """
     start = len(p.steps)
     (go,) = p.region(test, (*state, *captured))
     leave = p.jump(IF_FALSE, go)
     first()
-    _into(p, state, p.region(body, (*state, *captured), state))
+    after = p.region(body, (*state, *captured), state)
+    computed(after[len(state) :])
+    _into(p, state, after[: len(state)])
     p.jump(ALWAYS).target = start
     leave.target = len(p.steps)
     _hold(p, start)
@@ -135,14 +169,16 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     outs = [p.room(Layout.dense(r.type)) for r in last.results]
     start = len(p.steps)
     state = _copies(p, inits)
-    handle = p.kept.get(_loop_of(n))
-    if handle is None:
-        handle = _kept(p, test, body, state, captured, attrs)
+    kept = p.kept.get(_loop_of(n))
+    if kept is None:
+        kept = _kept(p, test, body, state, captured, attrs)
+    handle = kept.handle
     between = p.stack(HANDLE)
     p.append(plan_clear(), (between,), ())
     idle = p.jump(IF_FALSE, _more(p, handle, 0, Field.STEPS))
     gs, sums = _copies(p, given), _copies(p, begun)
-    added = Sums(step, {slopes + i: count + slopes + i for i in range(len(inner))})
+    found = [p.room(Layout.dense(t)) for t in kept.again.types]
+    added = Sums(kept.again.read(step), {slopes + i: count + slopes + i for i in range(len(inner))})
     handles = [p.stack(HANDLE) for _ in added.held]
     for h in handles:
         p.append(plan_clear(), (h,), ())
@@ -151,13 +187,15 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     _fetch(p, handle, between, body, state, captured)
     parts = [sums[i] for i in inner]
     sent = [*gs, *parts]
-    _into(p, sent, p.region(added.rewritten(), (*state, *sent, *captured, *handles), sent))
+    if found:
+        _fetch_more(p, kept, found, step, (*state, *sent, *captured))
+    _into(p, sent, p.region(added.rewritten(), (*state, *sent, *captured, *found, *handles), sent))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)
     for r, h in zip(added.held, handles, strict=True):
         added.drain(p, r, h, sent[r])
-    _alive([*state, *gs, *sums], again, len(p.steps) - 1)
+    _alive([*state, *gs, *sums, *found], again, len(p.steps) - 1)
     _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
     end = p.jump(ALWAYS)
     idle.target = len(p.steps)
@@ -187,6 +225,18 @@ def _fetch(
     _hold(p, start)
     _alive(state, start, len(p.steps) - 1)
     p.append(plan_pop(layouts), (handle, between, *state), ())
+
+
+def _fetch_more(
+    p: Any, kept: Kept, places: Sequence[Any], step: Function, given: Sequence[Any]
+) -> None:
+    """What else was kept of a step; computed again, where it was not kept of all."""
+    thinned = p.jump(IF_TRUE, _more(p, kept.other, 1, Field.STRIDE))
+    p.append(plan_back([x.layout for x in places]), (kept.other, *places), ())
+    end = p.jump(ALWAYS)
+    thinned.target = len(p.steps)
+    _into(p, places, p.region(Function(step.name, step.params, kept.again.back), given))
+    end.target = len(p.steps)
 
 
 PLANS = {
