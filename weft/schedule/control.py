@@ -144,11 +144,12 @@ def _loop(
     """Steps while `test` says so; `first` adds what is to be done before each, `computed` what is
     to be done with what the body gives besides the next state.
     """
+    p.pack(body, (*state, *captured), captured)
     start = len(p.steps)
     (go,) = p.region(test, (*state, *captured))
     leave = p.jump(IF_FALSE, go)
     first()
-    after = p.region(body, (*state, *captured), state)
+    after = p.region(body, (*state, *captured), state, captured)
     computed(after[len(state) :])
     _into(p, state, after[: len(state)])
     p.jump(ALWAYS).target = start
@@ -182,14 +183,16 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     handles = [p.stack(HANDLE) for _ in added.held]
     for h in handles:
         p.append(plan_clear(), (h,), ())
+    parts = [sums[i] for i in inner]
+    sent = [*gs, *parts]
+    whole, given_step = added.rewritten(), (*state, *sent, *captured, *found, *handles)
+    p.pack(whole, given_step, captured)
     again = len(p.steps)
     leave = p.jump(IF_FALSE, _more(p, handle, 1, Field.STEPS))
     _fetch(p, handle, between, body, state, captured)
-    parts = [sums[i] for i in inner]
-    sent = [*gs, *parts]
     if found:
         _fetch_more(p, kept, found, step, (*state, *sent, *captured))
-    _into(p, sent, p.region(added.rewritten(), (*state, *sent, *captured, *found, *handles), sent))
+    _into(p, sent, p.region(whole, given_step, sent, captured))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)
