@@ -83,6 +83,7 @@ class Captured:
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
     fast: bool = False  # whether last bits may differ
     found: tuple[Node | None, ...] = ()  # sizes that the program finds
+    roomy: Any = None  # of a program for all sizes: see `weft.capture.roomy`
 
     @property
     def read_only(self) -> frozenset[int]:

@@ -29,7 +29,8 @@ class _Filled:
         found = self.types.get(t)
         if found is None:
             symbolic = any(is_symbolic(n) for n in t.shape)
-            found = TensorType([self.values.of(n) for n in t.shape], t.dtype) if symbolic else t
+            sizes = [self.values.of(n) for n in t.shape] if symbolic else ()
+            found = TensorType(sizes, t.dtype) if symbolic else t
             self.types[t] = found
         return found
 
@@ -78,6 +79,11 @@ class _Filled:
             self.node(n)
         params, results = ([self.nodes[n] for n in ns] for ns in (f.params, f.results))
         return Function(f.name, tuple(params), tuple(results))
+
+
+def filled(values: Any, x: Any) -> Any:
+    """An attribute, a type or a tuple of such with plain numbers: those that `values.of` gives."""
+    return _Filled(values).value(x)
 
 
 def with_names(captured: Captured) -> Function:

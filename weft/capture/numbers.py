@@ -19,6 +19,12 @@ def reader(symbols: Symbols, steps: Sequence[int]) -> Reader:
     return code.function([f"return [{', '.join(names)}]"])
 
 
+def sizes_reader(symbols: Symbols, sizes: Sequence[Size]) -> Reader:
+    """The same for sizes."""
+    code = _Code(symbols)
+    return code.function([f"return [{', '.join(symbols.table.source(s.terms) for s in sizes)}]"])
+
+
 def checker(symbols: Symbols, guards: Sequence[Guard]) -> Reader:
     """A function of the leaves of a call that says whether guards hold.
 

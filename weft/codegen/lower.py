@@ -12,6 +12,7 @@ from weft.schedule.at import AtSpec
 from weft.schedule.attention import Attention
 from weft.schedule.concat import Concat
 from weft.schedule.contract_spec import ContractSpec
+from weft.schedule.drain import Drain
 from weft.schedule.gather import GatherElements, GatherRows
 from weft.schedule.growing import Rows
 from weft.schedule.launch import KernelSpec
@@ -62,6 +63,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     Spread: _family("spread"),
     Stack: _family("stack"),
     Store: _family("store"),
+    Drain: _family("drain"),
     WindowSpread: _family("window"),
 }
 

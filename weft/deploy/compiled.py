@@ -15,6 +15,7 @@ from typing import Any
 from weft.autodiff.mode import recording
 from weft.capture.capture import Captured, Unsized, capture
 from weft.capture.instantiate import instantiate, with_names
+from weft.capture.roomy import roomy
 from weft.capture.signature import Marks, Policy, kind, signature, why
 from weft.capture.source import operators
 from weft.capture.structure import flatten
@@ -111,10 +112,11 @@ class Compiled:
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, form = flatten((args, kwargs))
         key = signature(leaves, form)
-        for program in self.programs.get(key, ()):
-            if program.fits(leaves):
-                return program
-        made = self._capture(key, leaves, form)
+        made = next((p for p in self.programs.get(key, ()) if p.fits(leaves)), None)
+        made = made or self._capture(key, leaves, form)
+        if made is not None and getattr(made.captured, "roomy", None) is not None:
+            found = (i for all_ in self.symbolic.values() for i in all_)
+            return next(i for i in found if i.roomy is made).at(leaves)
         if made is None:
             raise CaptureError(
                 self.name,
@@ -156,7 +158,7 @@ class Compiled:
             of = kind(leaves, form)
             for instances in reversed(self.symbolic.get(of, ())):
                 if instances.fit(leaves):
-                    return instances.make(self.programs, key, leaves)
+                    return instances.for_call(self.programs, key, leaves)
             try:
                 if self.captures >= BUDGET:
                     raise CaptureError(
@@ -174,8 +176,8 @@ class Compiled:
                 if captured.found:
                     program = self._finding(captured, of, leaves, form)
                 elif sized:
-                    symbolic = captured
-                    program = self.build(instantiate(captured, leaves))
+                    found = Instances(captured, self.build)
+                    program = found.for_call(self.programs, key, leaves)
                 else:
                     program = self.build(captured)
                 self.seconds = made - start, time.perf_counter() - made
@@ -197,9 +199,7 @@ class Compiled:
                 self.symbolic.setdefault(of, []).append(program)
                 self.programs.setdefault(key, []).append(program)
             elif sized:
-                found = Instances(symbolic, self.build)
                 self.symbolic.setdefault(of, []).append(found)
-                found.keep(self.programs, key, program)
             else:
                 self.programs.setdefault(key, []).append(program)
             return program
@@ -273,6 +273,8 @@ class Instances:
     def __init__(self, captured: Captured, build: Build) -> None:
         self.captured, self.build = captured, build
         self.made: dict[Any, Executable] = {}
+        self.asked = False  # whether there is a program for all sizes
+        self.roomy: Executable | None = None  # that program
 
     def fit(self, leaves: list[Any]) -> bool:
         """Whether the program is right for a call."""
@@ -280,6 +282,19 @@ class Instances:
         assert symbols is not None
         known = symbols.failure(leaves) is None and unchanged(self.captured)
         return known and fits(self.captured, leaves)
+
+    def for_call(
+        self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]
+    ) -> Executable:
+        """A program for a call: that for all sizes, if there is one."""
+        if not self.asked:
+            captured = roomy(self.captured)
+            self.roomy = None if captured is None else self.build(captured)
+            self.asked = True
+        if self.roomy is None or not self.roomy.fits(leaves):
+            return self.make(programs, key, leaves)
+        self.keep(programs, key, self.roomy)
+        return self.roomy
 
     def make(
         self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]

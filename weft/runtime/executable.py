@@ -60,6 +60,7 @@ class Executable:
             self.plain
             and self.holds is None
             and self.scalars is None
+            and captured.roomy is None
             and self.returned is None
             and not (inputs.numbers or inputs.random or captured.empty)
             and all(w.argument is None for w in captured.writes)
@@ -90,6 +91,9 @@ class Executable:
     def fits(self, leaves: list[Any]) -> bool:
         """Whether gradients are where they were when the call was captured."""
         if self.holds is not None and not self.holds(leaves):
+            return False
+        roomy = self.captured.roomy
+        if roomy is not None and not roomy.fits(leaves, self.arguments):
             return False
         for i, n in self.exact:
             if leaves[i] != n:
@@ -132,6 +136,8 @@ class Executable:
             after = (key, (offset + captured.drawn) % 2**64)
             installed.random_state[1](after)
             xs += [_signed(key), _signed(offset)]
+        if captured.roomy is not None:
+            xs = captured.roomy.given(leaves, xs)
         try:
             outs = self.forward.run(xs) if run is None else run(xs)
         except BaseException:

@@ -19,7 +19,9 @@ from weft.control.call import call, calls, undefined
 from weft.ir import Function, Node
 from weft.ops.define import parameter
 from weft.schedule.arena import ALIGN
+from weft.schedule.stack import HANDLE, plan_clear
 from weft.schedule.steps import OPERANDS, Record, Routine, Spot, When
+from weft.schedule.sums import Sums
 from weft.types import TensorType
 from weft.types.dtype import int64
 
@@ -40,7 +42,15 @@ def plan_recursion(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     """Plan the functions, and a call of the first."""
     count = len(inputs) - n.attr("captured")
     family = _Family(p, n, inputs[count:])
-    return _called(p, n, Callee(family, n.regions[0].name, family.fixed), inputs[:count], -1)
+    sums = family.sums
+    own = list(inputs[:count])
+    for i in sums.carried.values() if sums is not None else ():
+        own[i] = p.room(Layout.dense(n.inputs[i].type))
+        p.copy_to(inputs[i], own[i])
+    outs = _called(p, n, Callee(family, n.regions[0].name, family.fixed), own, -1)
+    for r, handle in zip(sums.held, family.handles, strict=True) if sums is not None else ():
+        sums.drain(p, r, handle, outs[r])
+    return outs
 
 
 def plan_call(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
@@ -55,8 +65,9 @@ def _called(p: Any, n: Node, to: Callee, inputs: Sequence[Any], site: int) -> li
     own = [p.dense(s) for s in inputs]
     outs = [Layout.dense(r.type) for r in family.functions[to.name].results]
     places = family.places.get(site) if to.record is not None else None
-    if to.name == family.reverse:
-        made = [p.room(layout) for layout in outs]
+    if to.name == family.reverse and family.sums is not None:
+        carried = family.sums.carried
+        made = [own[carried[r]] if r in carried else p.room(x) for r, x in enumerate(outs)]
         slot = None if places is None else _in_record(to, places[0], _WORD)
         if slot is None:
             slot = _keeping(p, n, to, own)
@@ -104,7 +115,9 @@ class _Family:
             for name, to in p.scope.items()
             if name not in self.functions and any(calls(f, name) for f in n.regions)
         }
-        self.fixed = [*fixed, *(s for to in self.around.values() for s in to.fixed)]
+        self.sums: Sums | None = None  # that calls of the reverse add to where they lie
+        self.handles: list[Spot] = []  # of the stacks of these
+        self.own = {f.name: len(f.params) - self.captured for f in n.regions}
         self.made: dict[tuple[str, bool], Routine] = {}
         self.reverse, self.forward = "", ""
         self.places: dict[int, list[int]] = {}  # of calls by site: their part of a record
@@ -112,6 +125,9 @@ class _Family:
         if len(n.regions) == 2:
             self.reverse, self.forward = (f.name for f in n.regions)
             self._layout()
+            self._in_place(n.regions[0])
+        around = [s for to in self.around.values() for s in to.fixed]
+        self.fixed = [*fixed, *self.handles, *around]
 
     def _layout(self) -> None:
         """What a record has: where the list of all is, then for each call the address of its record
@@ -125,6 +141,15 @@ class _Family:
                 for type_ in (_WORD.type, *(r.type for r in self._results())):
                     self.places[site].append(self.bytes)
                     self.bytes += -(-type_.nbytes // ALIGN) * ALIGN
+
+    def _in_place(self, f: Function) -> None:
+        """The reverse takes the sums so far last, and gives the new ones."""
+        first = self.own[f.name] - len(f.results)
+        self.sums = Sums(f, {r: first + r for r in range(len(f.results))}, f.name)
+        self.handles = [self.p.stack(HANDLE) for _ in self.sums.held]
+        for handle in self.handles:
+            self.p.append(plan_clear(), (handle,), ())
+        self.functions[f.name] = self.sums.rewritten()
 
     def _results(self) -> Sequence[Node]:
         return self.functions[self.forward].results
@@ -140,8 +165,8 @@ class _Family:
 
     def _planned(self, f: Function, record: bool) -> Any:
         layouts = [s.layout for s in self.fixed]
-        own = f.params[: len(f.params) - self.captured]
-        extra = tuple(_symbol(layout) for layout in layouts[self.captured :])
+        own = f.params[: self.own[f.name]]
+        extra = tuple(_symbol(layout) for layout in layouts[len(f.params) - len(own) :])
         whole = Function(f.name, (*f.params, *extra), f.results)
         inner = self.p.routine(whole, [*(Layout.dense(x.type) for x in own), *layouts])
         there = [inner.spots[x] for x in whole.params[len(own) :]]
@@ -150,7 +175,9 @@ class _Family:
         keeps = record and f.name == self.forward
         for name in self.functions:
             inner.scope[name] = Callee(self, name, there, held, keeps)
-        at = self.captured
+        if f.name == self.reverse and self.sums is not None:
+            inner.in_place = self.sums.carried
+        at = self.captured + len(self.handles)
         for name, to in self.around.items():
             inner.scope[name] = Callee(to.family, name, there[at : at + len(to.fixed)])
             at += len(to.fixed)

@@ -7,10 +7,11 @@ write. What is read inside a loop and was made before it lives until the loop en
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.buffer import Layout
 from weft.ir import Function, Node
+from weft.schedule.again import Again, kept_again
 from weft.schedule.call import plan_call, plan_recursion
 from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
@@ -27,8 +28,18 @@ from weft.schedule.stack import (
 )
 from weft.schedule.steps import When
 from weft.schedule.store import plan_get, plan_put
+from weft.schedule.sums import Sums, in_place, plan_accumulate
 
+NOTHING = Again((), ())
 ALWAYS, IF_TRUE, IF_FALSE = When.ALWAYS, When.IF_TRUE, When.IF_FALSE
+
+
+class Kept(NamedTuple):
+    """What a loop kept: the handle of its states, what else, and the handle of that."""
+
+    handle: Any
+    again: Again
+    other: Any
 
 
 def plan_control(p: Any, n: Node) -> None:
@@ -45,7 +56,11 @@ def plan_control(p: Any, n: Node) -> None:
 
 def _cond(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     yes, no = n.regions
-    outs = [p.room(Layout.dense(r.type)) for r in yes.results]
+    there = dict(in_place(n))
+    outs = [
+        inputs[1 + there[r]] if r in there else p.room(Layout.dense(x.type))
+        for r, x in enumerate(yes.results)
+    ]
     start = len(p.steps)
     other = p.jump(IF_FALSE, inputs[0])
     _into(p, outs, p.region(yes, inputs[1:]))
@@ -70,7 +85,8 @@ def _while(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     if reverse is None:
         _loop(p, test, body, state, inputs[count:])
     else:
-        p.kept[n] = _kept(p, test, body, state, inputs[count:], dict(reverse.attrs))
+        again = kept_again(n, reverse)
+        p.kept[n] = _kept(p, test, body, state, inputs[count:], dict(reverse.attrs), again)
     return state
 
 
@@ -87,15 +103,33 @@ def _loop_of(n: Node) -> Node | None:
 
 
 def _kept(
-    p: Any, test: Function, body: Function, state: list[Any], captured: Any, attrs: dict[str, Any]
-) -> Any:
-    """Run a loop that keeps the state before its steps; the handle of its stack."""
+    p: Any,
+    test: Function,
+    body: Function,
+    state: list[Any],
+    captured: Any,
+    attrs: dict[str, Any],
+    again: Again = NOTHING,
+) -> Kept:
+    """Run a loop that keeps the state before its steps, and what else its reverse reads."""
     handle = p.stack(HANDLE)
     p.append(plan_clear(), (handle,), ())
     values = [state[i] for i in attrs["kept"]] if len(state) != attrs["state"] else state
     launch = plan_keep([v.layout for v in values], attrs["checkpoint"])
-    _loop(p, test, body, state, captured, lambda: p.append(launch, (handle, *values), ()))
-    return handle
+    kept = Kept(handle, again, p.stack(HANDLE) if again.there else None)
+    if again.there:
+        p.append(plan_clear(), (kept.other,), ())
+        body = Function(body.name, body.params, (*body.results, *again.there))
+
+    def computed(found: list[Any]) -> None:
+        if found:
+            dense = [p.dense(x) for x in found]
+            p.append(
+                plan_keep([x.layout for x in dense], attrs["checkpoint"]), (kept.other, *dense), ()
+            )
+
+    _loop(p, test, body, state, captured, lambda: p.append(launch, (handle, *values), ()), computed)
+    return kept
 
 
 def _loop(
@@ -105,13 +139,19 @@ def _loop(
     state: list[Any],
     captured: Sequence[Any],
     first: Callable[[], None] = lambda: None,
+    computed: Callable[[list[Any]], None] = lambda found: None,
 ) -> None:
-    """Steps while `test` says so; `first` adds what is to be done before each."""
+    """Steps while `test` says so; `first` adds what is to be done before each, `computed` what is
+    to be done with what the body gives besides the next state.
+    """
+    p.pack(body, (*state, *captured), captured)
     start = len(p.steps)
     (go,) = p.region(test, (*state, *captured))
     leave = p.jump(IF_FALSE, go)
     first()
-    _into(p, state, p.region(body, (*state, *captured), state))
+    after = p.region(body, (*state, *captured), state, captured)
+    computed(after[len(state) :])
+    _into(p, state, after[: len(state)])
     p.jump(ALWAYS).target = start
     leave.target = len(p.steps)
     _hold(p, start)
@@ -130,23 +170,35 @@ def _while_grad(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     outs = [p.room(Layout.dense(r.type)) for r in last.results]
     start = len(p.steps)
     state = _copies(p, inits)
-    handle = p.kept.get(_loop_of(n))
-    if handle is None:
-        handle = _kept(p, test, body, state, captured, attrs)
+    kept = p.kept.get(_loop_of(n))
+    if kept is None:
+        kept = _kept(p, test, body, state, captured, attrs)
+    handle = kept.handle
     between = p.stack(HANDLE)
     p.append(plan_clear(), (between,), ())
     idle = p.jump(IF_FALSE, _more(p, handle, 0, Field.STEPS))
     gs, sums = _copies(p, given), _copies(p, begun)
+    found = [p.room(Layout.dense(t)) for t in kept.again.types]
+    added = Sums(kept.again.read(step), {slopes + i: count + slopes + i for i in range(len(inner))})
+    handles = [p.stack(HANDLE) for _ in added.held]
+    for h in handles:
+        p.append(plan_clear(), (h,), ())
+    parts = [sums[i] for i in inner]
+    sent = [*gs, *parts]
+    whole, given_step = added.rewritten(), (*state, *sent, *captured, *found, *handles)
+    p.pack(whole, given_step, captured)
     again = len(p.steps)
     leave = p.jump(IF_FALSE, _more(p, handle, 1, Field.STEPS))
     _fetch(p, handle, between, body, state, captured)
-    parts = [sums[i] for i in inner]
-    sent = [*gs, *parts]
-    _into(p, sent, p.region(step, (*state, *sent, *captured), sent))
+    if found:
+        _fetch_more(p, kept, found, step, (*state, *sent, *captured))
+    _into(p, sent, p.region(whole, given_step, sent, captured))
     p.jump(ALWAYS).target = again
     leave.target = len(p.steps)
     _hold(p, again)
-    _alive([*state, *gs, *sums], again, len(p.steps) - 1)
+    for r, h in zip(added.held, handles, strict=True):
+        added.drain(p, r, h, sent[r])
+    _alive([*state, *gs, *sums, *found], again, len(p.steps) - 1)
     _into(p, outs, p.region(last, (*inits, *gs, *sums, *captured)))
     end = p.jump(ALWAYS)
     idle.target = len(p.steps)
@@ -178,12 +230,24 @@ def _fetch(
     p.append(plan_pop(layouts), (handle, between, *state), ())
 
 
+def _fetch_more(
+    p: Any, kept: Kept, places: Sequence[Any], step: Function, given: Sequence[Any]
+) -> None:
+    """What else was kept of a step; computed again, where it was not kept of all."""
+    thinned = p.jump(IF_TRUE, _more(p, kept.other, 1, Field.STRIDE))
+    p.append(plan_back([x.layout for x in places]), (kept.other, *places), ())
+    end = p.jump(ALWAYS)
+    thinned.target = len(p.steps)
+    _into(p, places, p.region(Function(step.name, step.params, kept.again.back), given))
+    end.target = len(p.steps)
+
+
 PLANS = {
     "cond": _cond, "while": _while, "while_grad": _while_grad, "host": plan_host,
     "recursion": plan_recursion, "call": plan_call,
 }  # fmt: skip
 #: nodes of one result
-SINGLE = {"put": plan_put, "get": plan_get}
+SINGLE = {"put": plan_put, "get": plan_get, "accumulate": plan_accumulate}
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:
@@ -208,9 +272,9 @@ def _into(p: Any, places: Sequence[Any], values: Sequence[Any]) -> None:
     blocks = {id(s.block) for s in places}
     waiting = []
     for place, value in zip(places, values, strict=True):
+        if value == place:
+            continue
         if value.block is not None and id(value.block) in blocks:
-            if value.block is place.block and value.layout is place.layout:
-                continue
             aside = p.room(Layout.dense(value.layout.type))
             p.copy_to(value, aside)
             value = aside

@@ -7,7 +7,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -78,6 +78,9 @@ class _Planner:
         self.f, self.machine, self.needed = f, machine, needed
         self.fixed = frozenset(OPERANDS + i for i in fixed)  # bases
         self.packed: dict[Packed, Spot] = {}
+        self.lasting: frozenset[Any] = frozenset()  # places that the steps of a loop only read
+        self.copies: dict[Any, Spot] = {}  # of these, made before the loop
+        self.wanted: dict[Any, Spot] | None = None  # of those, while it is found what is wanted
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
@@ -97,6 +100,7 @@ class _Planner:
                 self.picks.setdefault(n.inputs[0], []).append(n)
         self.targets: dict[Node, int] = {}  # results not yet written -> base
         self.owned: set[Node] = set()  # values whose memory may be written over
+        self.in_place: Mapping[int, int] = {}  # results that are given where these params lie
         for i, r in enumerate(f.results):
             self.targets.setdefault(r, OPERANDS + len(f.params) + i)
 
@@ -105,7 +109,9 @@ class _Planner:
             self._group(group)
         for i, r in enumerate(self.f.results):
             base = OPERANDS + len(self.f.params) + i
-            if r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
+            if i in self.in_place:
+                assert self.spots[r].base == OPERANDS + self.in_place[i]
+            elif r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
                 self._copy(self.spots[r], base)
         counts = together(self.steps, self.blocks, self.machine.threads)
         share(self.steps, counts)
@@ -133,15 +139,37 @@ class _Planner:
 
     # control flow: what `weft.schedule.control` asks for
 
-    def region(self, f: Function, spots: Sequence[Spot], owned: Sequence[Spot] = ()) -> list[Spot]:
+    def pack(self, f: Function, spots: Sequence[Spot], lasting: Sequence[Spot]) -> None:
+        """Copy what steps of a loop, which `f` is, read again and again into the order that they
+        read it in. They are planned once to see what that is.
+        """
+        lists = (self.steps, self.blocks, self.keep, self.stacks, self.chains, self.routines)
+        ends = [len(x) for x in lists]
+        self.wanted = {}
+        self.region(f, spots, lasting=lasting)
+        wanted, self.wanted = self.wanted, None
+        for x, end in zip(lists, ends, strict=True):
+            del x[end:]
+        for key, spot in wanted.items():
+            self.copies[key] = self._copy(spot)
+
+    def region(
+        self,
+        f: Function,
+        spots: Sequence[Spot],
+        owned: Sequence[Spot] = (),
+        lasting: Sequence[Spot] = (),
+    ) -> list[Spot]:
         """Plan a function here, on values in these places; where its results are. Places that are
-        `owned` by what it computes may be written over.
+        `owned` by what it computes may be written over; `lasting` ones are the same for long.
         """
         inner = _Planner(f, tuple(s.layout for s in spots), self.machine, self.needed)
         inner.steps, inner.blocks, inner.keep = self.steps, self.blocks, self.keep
         inner.stacks, inner.chains, inner.targets = self.stacks, self.chains, {}
         inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
+        inner.copies, inner.wanted = self.copies, self.wanted
+        inner.lasting = frozenset([_place(s) for s in lasting])
         inner.spots = dict(zip(f.params, spots, strict=True))
         blocks = {id(s.block) for s in owned}
         inner.owned = {n for n, s in inner.spots.items() if id(s.block) in blocks}
@@ -327,7 +355,19 @@ class _Planner:
         return Spot(ABSOLUTE, array.ctypes.data, dtype)
 
     def _fixed(self, inputs: Sequence[Spot]) -> frozenset[int]:
-        return frozenset(i for i, s in enumerate(inputs) if s.base in self.fixed)
+        return frozenset(
+            i for i, s in enumerate(inputs) if s.base in self.fixed or _place(s) in self.lasting
+        )
+
+    def _ahead(self, spot: Spot, layout: Layout) -> Spot:
+        """What lies in a place that is read for long, in a layout."""
+        if spot.base in self.fixed:
+            return self._packed(spot, layout)
+        key = _place(spot), layout
+        if key not in self.copies and self.wanted is not None:
+            self.wanted[key] = Spot(spot.base, spot.offset, layout, spot.block)
+            return self.room(Layout.dense(layout.type))
+        return self.copies[key]
 
     def _packed(self, spot: Spot, layout: Layout) -> Spot:
         """What a fixed input holds in a layout, as an input of its own."""
@@ -362,7 +402,7 @@ class _Planner:
     ) -> None:
         if launch.ahead is not None:
             i, wanted = launch.ahead
-            inputs = [*inputs[:i], self._packed(inputs[i], wanted), *inputs[i + 1 :]]
+            inputs = [*inputs[:i], self._ahead(inputs[i], wanted), *inputs[i + 1 :]]
         made = []
         for n, layout in zip(outputs, launch.outs, strict=True):
             base = self.targets.pop(n, None) if n is not None else None
@@ -389,6 +429,10 @@ class _Planner:
             scratch = Block(bytes_, len(self.steps), len(self.steps))
             self.blocks.append(scratch)
         self.steps.append(Step(launch, operands, scratch, nodes))
+
+
+def _place(spot: Spot) -> tuple[int, int, int]:
+    return spot.base, spot.offset, id(spot.block)
 
 
 def _several(op: Op, types: tuple[Any, ...], attrs: dict[str, Any]) -> bool:

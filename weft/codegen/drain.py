@@ -1,0 +1,61 @@
+"""Kernels that add up stacks of products: see `weft.schedule.drain`."""
+
+from __future__ import annotations
+
+from weft.codegen.extern import Kernel
+from weft.codegen.registers import intrinsic, literal
+from weft.codegen.text import Value, i64, module
+from weft.schedule.drain import COLUMNS, ROWS, Drain
+from weft.schedule.stack import Field
+
+
+def lower(spec: Drain) -> str:
+    t = Kernel(operands=2)
+    handle, total = t.operand(0), t.operand(1)
+    entry, behind, depth, rows, columns = t.params(5)
+    lanes = spec.vector // spec.dtype.itemsize
+    memory, count = t.pointer(handle, int(Field.MEMORY)), t.word(handle, int(Field.COUNT))
+
+    def tile(row: Value, high: int, column: Value, width: int) -> None:
+        """The sums of some rows and columns, which stay in registers."""
+        wide = min(width, lanes)
+        places = [(r, v) for r in range(high) for v in range(width // wide)]
+        at = {
+            (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide)
+            for r, v in places
+        }
+        sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
+        with t.loop(0, count) as n:
+            p = t.at(memory, "i8", t.mul(n, entry))
+            q = t.at(p, "i8", behind)
+            own = {x: t.variable(literal(0.0, spec.dtype, wide)) for x in places}
+            with t.loop(0, depth) as i:
+                start = t.add(t.mul(i, columns), column)
+                right = [
+                    t.read(spec.dtype, q, t.add(start, v * wide), wide)
+                    for v in range(width // wide)
+                ]
+                place = t.add(t.mul(i, rows), row)
+                for r in range(high):
+                    left = t.splat(t.read(spec.dtype, p, t.add(place, r)), wide)
+                    for v, x in enumerate(right):
+                        own[r, v].set(intrinsic(t, "fma", left, x, own[r, v].get()))
+            for x in places:
+                sums[x].set(t.op("fadd", sums[x].get(), own[x].get()))
+        for x in places:
+            t.write(spec.dtype, sums[x].get(), total, at[x], wide)
+
+    widths = (*(lanes * n for n in range(COLUMNS, 0, -1)), 1)
+    with t.tasks() as task:
+        first = t.mul(task, COLUMNS * lanes)
+        last = t.min(t.add(first, COLUMNS * lanes), columns)
+
+        def strip(column: Value, width: int) -> None:
+            def run(row: Value, high: int) -> None:
+                tile(row, high, column, width)
+
+            t.strip(0, rows, (ROWS, 1), run)
+
+        t.strip(first, last, widths, strip)
+    t.ret()
+    return module(t)

@@ -1,0 +1,48 @@
+"""Adding up what is on a stack: products of small operands to a sum as large as a weight.
+
+Entry after entry is added, each a contraction that is rounded as one of its own would be, so the
+bits are those of adding them one by one as they come. But the sum is gone through once.
+"""
+
+from __future__ import annotations
+
+from weft.buffer import Layout
+from weft.schedule.launch import HEAVY, Launch, Phase
+from weft.types import DType
+from weft.types.record import dataclass
+
+#: bytes of a sum from which on its terms are worth a stack
+LEAST = 1 << 14
+#: bytes of a stack at which it is drained, so that it stays in the cache
+MOST = 1 << 19
+#: columns of a task, in vectors, and rows that are computed side by side
+COLUMNS, ROWS = 3, 4
+
+
+@dataclass(frozen=True)
+class Drain:
+    """A kernel: `sum[k, j] += sum over i of p[i, k] * q[i, j]` for all entries (p, q) of a stack,
+    in order. Operands: handle, sum. Params: bytes of an entry, where q begins in it, sizes of i, k
+    and j.
+    """
+
+    dtype: DType
+    vector: int  # bytes
+
+    def key(self) -> str:
+        return f"drain {self.dtype.short} {self.vector}"
+
+
+def most(entry: int) -> int:
+    """How many entries a stack has when it is drained."""
+    return max(1, MOST // entry)
+
+
+def plan_drain(p: Layout, q: Layout, entry: int, behind: int, vector: int) -> Launch:
+    """Add the entries of a stack, each a `p` and `behind` bytes further a `q`."""
+    dtype = p.type.dtype
+    (i, k), j = p.type.sizes, q.type.sizes[1]
+    wide = COLUMNS * vector // dtype.itemsize
+    heavy = i * k * j * most(entry) >= HEAVY
+    phase = Phase(Drain(dtype, vector), -(-j // wide))
+    return Launch((), (phase,), (entry, behind, i, k, j), heavy=heavy)
