@@ -159,7 +159,11 @@ class _Found:
             return {}
         after, start = body.results[j], n.inputs[j]
         up = after.op.name == "add" and after.inputs[0] is body.params[j]
-        return {j: go.inputs[1].attr("value")} if up and _least(after.inputs[1], 1) and _least(start, 0) else {}
+        return (
+            {j: go.inputs[1].attr("value")}
+            if up and _least(after.inputs[1], 1) and _least(start, 0)
+            else {}
+        )
 
 
 def _least(n: Node, least: int) -> bool:
@@ -215,7 +219,9 @@ class _Wide:
                 continue
             if _is_size(n):
                 terms = n.attr("value").terms
-                (known[n],) = (x for x, s in zip(numbers, self.sizes, strict=True) if s.terms == terms)
+                (known[n],) = (
+                    x for x, s in zip(numbers, self.sizes, strict=True) if s.terms == terms
+                )
                 continue
             inputs = tuple([known[i] for i in n.inputs])
             if n.regions:

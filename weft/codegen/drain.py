@@ -21,8 +21,7 @@ def lower(spec: Drain) -> str:
         wide = min(width, lanes)
         places = [(r, v) for r in range(high) for v in range(width // wide)]
         at = {
-            (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide)
-            for r, v in places
+            (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide) for r, v in places
         }
         sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
         with t.loop(0, count) as n:

@@ -56,7 +56,9 @@ def kept_again(loop: Node, reverse: Node) -> Again:
 
 def _named(f: Function, given: Sequence[Any], names: dict[Any, int]) -> dict[Node, int]:
     """A number for every value of a function without regions: the same for the same expression."""
-    out = {p: names.setdefault(("param", x), len(names)) for p, x in zip(f.params, given, strict=True)}
+    out = {
+        p: names.setdefault(("param", x), len(names)) for p, x in zip(f.params, given, strict=True)
+    }
     for n in f.order:
         if n not in out and not n.regions and all(i in out for i in n.inputs):
             key = (n.op, exact(n.attrs), n.type, tuple([out[i] for i in n.inputs]))

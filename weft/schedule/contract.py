@@ -40,6 +40,8 @@ from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
+#: products from which on columns may be packed ahead
+AHEAD = 1 << 18
 #: elements of r, read from far away, above which it is too, for few rows
 FAR_READ = 1 << 18
 #: products up to which r is read in place: packing would not pay
@@ -90,11 +92,12 @@ def plan_contract(
     nothing = any(sizes[n] == 0 for n in summed(c))
     parts = [whole] if nothing else classes(whole, sizes)
     ps = resolve_parts(parts)
-    heavy = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps) > HEAVY
+    products = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps)
+    heavy = products > HEAVY
     heavy = heavy or sum(p.batch.size * p.cols.size * p.steps for p in ps) > FAR_READ
     if not heavy:
         threads = 1
-    fixed = fixed if heavy else frozenset()
+    fixed = fixed if heavy or products >= AHEAD else frozenset()
     spec, blocks = _choose(ps, _spec(ps, vector), threads, fixed)
     if heavy and ps[0].r.windowed and accumulator(a.type.dtype) is a.type.dtype:
         others = resolve_parts(parts, turned=True)
