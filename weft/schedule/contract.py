@@ -40,7 +40,7 @@ from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
-#: products from which on columns may be packed ahead
+#: the same where columns may be packed ahead: there is less to do besides
 AHEAD = 1 << 18
 #: elements of r, read from far away, above which it is too, for few rows
 FAR_READ = 1 << 18
@@ -93,11 +93,11 @@ def plan_contract(
     parts = [whole] if nothing else classes(whole, sizes)
     ps = resolve_parts(parts)
     products = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps)
-    heavy = products > HEAVY
+    heavy = products > (AHEAD if fixed else HEAVY)
     heavy = heavy or sum(p.batch.size * p.cols.size * p.steps for p in ps) > FAR_READ
     if not heavy:
         threads = 1
-    fixed = fixed if heavy or products >= AHEAD else frozenset()
+    fixed = fixed if heavy else frozenset()
     spec, blocks = _choose(ps, _spec(ps, vector), threads, fixed)
     if heavy and ps[0].r.windowed and accumulator(a.type.dtype) is a.type.dtype:
         others = resolve_parts(parts, turned=True)
