@@ -14,12 +14,13 @@ from typing import Any
 
 from weft.buffer import Buffer, Layout
 from weft.capture.capture import Captured
-from weft.capture.instantiate import filled
+from weft.capture.instantiate import filled, instantiate
 from weft.capture.numbers import sizes_reader
+from weft.capture.values import Values
 from weft.ir import Function, Node
 from weft.ops.define import installed, parameter
 from weft.types import TensorType
-from weft.types.expression import ITSELF
+from weft.types.expression import ITSELF, Symbol, Terms
 from weft.types.record import dataclass
 from weft.types.size import Size
 
@@ -48,32 +49,65 @@ class Roomy:
         return all(leaves[arguments[i]].data.layout.is_dense for i, _ in self.wide)
 
 
-def roomy(captured: Captured) -> Captured | None:
-    """The program for all sizes that are left open; None if it has to be made for each."""
+class Rows(Values):
+    """The values of a call but for one size, an atom of expressions, that is left open."""
+
+    def __init__(self, captured: Captured, leaves: Sequence[Any], left: int) -> None:
+        symbols = captured.symbols
+        assert symbols is not None
+        super().__init__(symbols.table, symbols.steps, leaves)
+        self.open = {left}
+        for i, atom in enumerate(symbols.table.atoms):
+            if not isinstance(atom, Symbol) and self._is_open((*atom.a, *atom.b)):
+                self.open.add(i)
+
+    def of(self, x: Any) -> Any:
+        return x if type(x) is Size and self._is_open(x.terms) else super().of(x)
+
+    def _is_open(self, terms: Terms) -> bool:
+        return any(i in self.open for m, _ in terms for i in m)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """What the program is made for."""
+        return tuple([n for i, n in enumerate(self.atoms) if i not in self.open])
+
+
+def candidates(captured: Captured) -> list[int]:
+    """Sizes that such a program could leave open: how many rows some argument has."""
     symbols = captured.symbols
     if symbols is None or captured.slopes or captured.found:
-        return None
+        return []
     if any(axis == ITSELF for _, axis in symbols.places):
-        return None
-    f = captured.function
+        return []
+    rows = [n for (_, axis), n in symbols.places.items() if axis == 0 and type(n) is Size]
+    single = [n.terms[0][0][0] for n in rows if len(n.terms) == 1 and len(n.terms[0][0]) == 1]
+    return list(dict.fromkeys(single))
+
+
+def roomy(captured: Captured, leaves: Sequence[Any], left: int) -> Captured | None:
+    """The program for any value of a size, and for those that others have in a call; None if it has
+    to be made for each.
+    """
+    whole = instantiate(captured, leaves, Rows(captured, leaves, left))
+    f, symbols = whole.function, captured.symbols
+    assert symbols is not None
     count = len(captured.inputs.arguments)
     if any(_open(p.type) and (i >= count or not _rows(p.type)) for i, p in enumerate(f.params)):
         return None
-    found = _Found()
     try:
-        filled(_Refuse(), (captured.drawn, *(o.value for o in captured.outputs)))
-        found.function(f, {p: p.type.shape[0] for p in f.params if _open(p.type)}, {})
-        made, sizes = _Wide(f).made()
+        filled(_Refuse(), (whole.drawn, *(o.value for o in whole.outputs)))
+        _Found().function(f, {p: p.type.shape[0] for p in f.params if _open(p.type)}, {})
     except _Needed:
         return None
+    made, sizes = _Wide(f).made()
     wide = [
         (i, Layout.dense(q.type))
         for i, (p, q) in enumerate(zip(f.params, made.params, strict=False))
         if _open(p.type)
     ]
-    return dataclasses.replace(
-        captured, function=made, roomy=Roomy(tuple(wide), sizes_reader(symbols, sizes))
-    )
+    given = Roomy(tuple(wide), sizes_reader(symbols, sizes))
+    return dataclasses.replace(whole, function=made, roomy=given)
 
 
 class _Needed(Exception):
