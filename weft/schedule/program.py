@@ -22,6 +22,7 @@ from weft.schedule.beside import together
 from weft.schedule.control import plan_control
 from weft.schedule.host import HostCall
 from weft.schedule.launch import KernelSpec, Launch, Machine
+from weft.schedule.map import MapSpec, cut
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
@@ -77,6 +78,7 @@ class _Planner:
         self.f, self.machine, self.needed = f, machine, needed
         self.fixed = frozenset(OPERANDS + i for i in fixed)  # bases
         self.packed: dict[Packed, Spot] = {}
+        self.awake = False  # whether threads are: in loops
         self.lasting: frozenset[Any] = frozenset()  # places that the steps of a loop only read
         self.copies: dict[Any, Spot] = {}  # of these, made before the loop
         self.wanted: dict[Any, Spot] | None = None  # of those, while it is found what is wanted
@@ -167,6 +169,7 @@ class _Planner:
         inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
         inner.copies, inner.wanted = self.copies, self.wanted
+        inner.awake = self.awake or bool(lasting)
         inner.lasting = frozenset([_place(s) for s in lasting])
         inner.spots = dict(zip(f.params, spots, strict=True))
         blocks = {id(s.block) for s in owned}
@@ -413,6 +416,9 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
+        if self.awake and self.machine.threads > 1 and not launch.heavy:
+            if isinstance(launch.phases[0].spec, MapSpec):
+                launch = cut(launch, self.machine.threads)
         for phase in launch.phases:
             if not isinstance(phase.spec, HostCall):
                 self.needed(phase.spec)
