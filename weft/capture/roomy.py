@@ -138,20 +138,30 @@ class _Found:
             if n.op is parameter:
                 continue
             if n.regions:
-                self.loop(n, rows)
+                if n.op.name == "cond":
+                    self.branch(n, rows, counters)
+                else:
+                    self.loop(n, rows)
                 continue
             taken = n.inputs[0] if n.op.name == "take" and n.attr("axis") == 0 else None
             for i in n.inputs:
-                if i in rows and not (
-                    i is taken
-                    and n.inputs.count(i) == 1
-                    and _same(rows[i], counters.get(n.inputs[1]))
-                ):
-                    raise _Needed
+                if i in rows and not _one(n):
+                    counted = i is taken and n.inputs.count(i) == 1
+                    if not (counted and _same(rows[i], counters.get(n.inputs[1]))):
+                        raise _Needed
                 if _is_size(i) and getattr(n.op, "scalar", None) is None:
                     raise _Needed
             if not _is_size(n):
                 settled(n)
+
+    def branch(self, n: Node, rows: dict[Node, Any], counters: dict[Node, Any]) -> None:
+        settled(n)
+        for f in n.regions:
+            given = dict(zip(f.params, n.inputs[1:], strict=True))
+            inner, own = (
+                {p: known[x] for p, x in given.items() if x in known} for known in (rows, counters)
+            )
+            self.function(f, inner, own)
 
     def loop(self, n: Node, rows: dict[Node, Any]) -> None:
         if n.op.name not in ("while", "while_grad") or any(i in rows for i in self.state(n)):
@@ -206,6 +216,14 @@ def _least(n: Node, least: int) -> bool:
         (n,) = n.inputs
     value = n.attr("value") if n.op.name == "constant" else None
     return type(value) is int and value >= least
+
+
+def _one(n: Node) -> bool:
+    """Whether a node is a row that is known to be there: a guard says so."""
+    if n.op.name != "basic_index":
+        return False
+    start, size, step = (n.attr(name)[0] for name in ("starts", "sizes", "steps"))
+    return (type(start), size, step) == (int, 1, 1) and start >= 0
 
 
 def _same(a: Any, b: Any) -> bool:
