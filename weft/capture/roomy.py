@@ -115,11 +115,15 @@ class _Needed(Exception):
 
 
 def _open(t: Any) -> bool:
-    return isinstance(t, TensorType) and any(type(n) is Size for n in t.shape)
+    return isinstance(t, TensorType) and _any_open(t.shape)
 
 
 def _rows(t: TensorType) -> bool:
-    return not any(type(n) is Size for n in t.shape[1:])
+    return not _any_open(t.shape[1:])
+
+
+def _any_open(sizes: Sequence[Any]) -> bool:
+    return any(type(n) is Size for n in sizes)
 
 
 def _is_size(n: Node) -> bool:

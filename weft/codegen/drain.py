@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.codegen.extern import Kernel
 from weft.codegen.registers import intrinsic, literal
-from weft.codegen.text import Value, i64, module
+from weft.codegen.text import Value, module
 from weft.schedule.drain import COLUMNS, ROWS, Drain
 from weft.schedule.stack import Field
 
@@ -34,18 +34,19 @@ def lower(spec: Drain) -> str:
                     t.read(spec.dtype, q, t.add(start, v * wide), wide)
                     for v in range(width // wide)
                 ]
-                place = t.add(t.mul(i, rows), row)
+                first = t.add(t.mul(i, rows), row)
                 for r in range(high):
-                    left = t.splat(t.read(spec.dtype, p, t.add(place, r)), wide)
+                    left = t.splat(t.read(spec.dtype, p, t.add(first, r)), wide)
                     for v, x in enumerate(right):
                         own[r, v].set(intrinsic(t, "fma", left, x, own[r, v].get()))
-            for x in places:
-                sums[x].set(t.op("fadd", sums[x].get(), own[x].get()))
-        for x in places:
-            t.write(spec.dtype, sums[x].get(), total, at[x], wide)
+            for here in places:
+                sums[here].set(t.op("fadd", sums[here].get(), own[here].get()))
+        for here in places:
+            t.write(spec.dtype, sums[here].get(), total, at[here], wide)
 
     widths = (*(lanes * n for n in range(COLUMNS, 0, -1)), 1)
     with t.tasks() as task:
+        t.poll()
         first = t.mul(task, COLUMNS * lanes)
         last = t.min(t.add(first, COLUMNS * lanes), columns)
 

@@ -7,6 +7,8 @@ negative sign.
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.ir import Function, Node, rewrite
 from weft.ir.rewrite import uses
 from weft.ops.define import constant
@@ -56,13 +58,13 @@ def _parts(n: Node, inputs: tuple[Node, ...], inside: set[Node]) -> tuple[int, l
             found.append((i.attr("starts"), i.inputs[0]))
         else:
             return None
-    shape = n.type.shape  # type: ignore[union-attr]
+    shape = n.type.shape
     axes = {a for _, x in found for a, size in enumerate(x.type.shape) if size != shape[a]}
     if len(axes) != 1:
         return None
     (axis,) = axes
     found.sort(key=lambda part: part[0][axis])
-    end = 0
+    end: Any = 0
     for starts, x in found:
         if starts[axis] != end:
             return None

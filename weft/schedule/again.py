@@ -4,7 +4,7 @@ these, are kept with the state, if they take not much more memory than that does
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.ir import Function, Node

@@ -48,8 +48,9 @@ def plan_recursion(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
         own[i] = p.room(Layout.dense(n.inputs[i].type))
         p.copy_to(inputs[i], own[i])
     outs = _called(p, n, Callee(family, n.regions[0].name, family.fixed), own, -1)
-    for r, handle in zip(sums.held, family.handles, strict=True) if sums is not None else ():
-        sums.drain(p, r, handle, outs[r])
+    if sums is not None:
+        for r, handle in zip(sums.held, family.handles, strict=True):
+            sums.drain(p, r, handle, outs[r])
     return outs
 
 

@@ -143,7 +143,8 @@ class _Planner:
         """Copy what steps of a loop, which `f` is, read again and again into the order that they
         read it in. They are planned once to see what that is.
         """
-        lists = (self.steps, self.blocks, self.keep, self.stacks, self.chains, self.routines)
+        lists: list[list[Any]] = [self.steps, self.blocks, self.keep]
+        lists += [self.stacks, self.chains, self.routines]
         ends = [len(x) for x in lists]
         self.wanted = {}
         self.region(f, spots, lasting=lasting)
@@ -416,9 +417,9 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
-        if self.awake and self.machine.threads > 1 and not launch.heavy:
-            if isinstance(launch.phases[0].spec, MapSpec):
-                launch = cut(launch, self.machine.threads)
+        several = self.awake and self.machine.threads > 1 and not launch.heavy
+        if several and isinstance(launch.phases[0].spec, MapSpec):
+            launch = cut(launch, self.machine.threads)
         for phase in launch.phases:
             if not isinstance(phase.spec, HostCall):
                 self.needed(phase.spec)

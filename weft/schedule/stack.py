@@ -51,8 +51,8 @@ class Stack:
     - short (handle, other, bool): whether the other has not more entries than steps are missing.
     - pop (handle, other, *values): the last entry of the other, taken back; one step less.
 
-    Of keep, back, last and pop further params are: bytes of an entry; for each value, where it begins in
-    an entry and its bytes.
+    Of keep, back, last and pop further params are: bytes of an entry; for each value, where it
+    begins in an entry and its bytes.
     """
 
     what: str
