@@ -15,6 +15,7 @@ from weft.schedule.again import Again, kept_again
 from weft.schedule.call import plan_call, plan_recursion
 from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
+from weft.schedule.records import plan_held, plan_kept
 from weft.schedule.scalars import plan_scalars
 from weft.schedule.stack import (
     HANDLE,
@@ -253,7 +254,10 @@ PLANS = {
     "recursion": plan_recursion, "call": plan_call,
 }  # fmt: skip
 #: nodes of one result
-SINGLE = {"put": plan_put, "get": plan_get, "accumulate": plan_accumulate}
+SINGLE = {
+    "put": plan_put, "get": plan_get, "accumulate": plan_accumulate, "kept": plan_kept,
+    "held": plan_held,
+}  # fmt: skip
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:

@@ -89,6 +89,7 @@ class _Planner:
         self.chains: list[Spot] = []
         self.routines: list[Routine] = []
         self.scope: dict[str, Any] = {}  # functions that can be called, see `weft.schedule.call`
+        self.records: dict[Node, Any] = {}  # what reverses of calls read, and where that lies
         self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
         self.known: dict[Any, Any] = {}  # launches of what looks alike: a model's layers do
         self.spots: dict[Node, Spot] = {
