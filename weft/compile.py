@@ -28,6 +28,7 @@ from weft.passes.fold import fold
 from weft.passes.hasten import hasten
 from weft.passes.hoist import hoist
 from weft.passes.inline import inline
+from weft.passes.join import join
 from weft.passes.simplify import simplify
 from weft.passes.sink import sink
 from weft.passes.split import split
@@ -38,7 +39,15 @@ from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
 
 #: the passes, in order. Each keeps every bit
-PASSES: tuple[Callable[[Function], Function], ...] = (inline, fold, sink, simplify, turn, hoist)
+PASSES: tuple[Callable[[Function], Function], ...] = (
+    inline,
+    fold,
+    sink,
+    simplify,
+    join,
+    turn,
+    hoist,
+)
 
 
 def optimise(f: Function, fast: bool = False) -> Function:

@@ -64,6 +64,32 @@ def trees() -> tuple[list[tuple[Tree, int]], Arrays]:
     }
 
 
+def flat(tree: Tree) -> tuple[list[int], list[tuple[int, int]]]:
+    """A tree as its words, then pairs of earlier nodes: words come first, then pairs."""
+    words: list[int] = []
+
+    def collect(t: Tree) -> None:
+        if isinstance(t, int):
+            words.append(t)
+        else:
+            collect(t[0])
+            collect(t[1])
+
+    collect(tree)
+    pairs: list[tuple[int, int]] = []
+    leaves = iter(range(len(words)))
+
+    def number(t: Tree) -> int:
+        if isinstance(t, int):
+            return next(leaves)
+        left, right = number(t[0]), number(t[1])
+        pairs.append((left, right))
+        return len(words) + len(pairs) - 1
+
+    number(tree)
+    return words, pairs
+
+
 def symmetric() -> Array:
     """A symmetric matrix of spectral norm 1.2."""
     a = np.random.default_rng(12).standard_normal((64, 64))

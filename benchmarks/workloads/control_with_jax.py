@@ -50,34 +50,6 @@ def lstm_step(p: Params, x: jax.Array, labels: jax.Array, length: jax.Array) -> 
     return loss, jax.tree.map(lambda a, g: a - 0.1 * g, p, grads)
 
 
-def plan(tree: Any) -> tuple[list[int], list[tuple[int, int]]]:
-    """A tree as its words, then pairs of earlier nodes."""
-    words: list[int] = []
-
-    def collect(t: Any) -> None:
-        if isinstance(t, int):
-            words.append(t)
-        else:
-            collect(t[0])
-            collect(t[1])
-
-    collect(tree)
-    pairs: list[tuple[int, int]] = []
-    at = 0
-
-    def number(t: Any) -> int:
-        nonlocal at
-        if isinstance(t, int):
-            at += 1
-            return at - 1
-        left, right = number(t[0]), number(t[1])
-        pairs.append((left, right))
-        return 39 + len(pairs)  # behind room for 40 words
-
-    number(tree)
-    return words, pairs
-
-
 def tree_loss(p: Params, words: jax.Array, pairs: jax.Array, root: jax.Array, label: Any) -> Any:
     i, o, u = jnp.split(p["words"][words] @ p["leaf"] + p["leaf_b"], 3, 1)
     c = jax.nn.sigmoid(i) * jnp.tanh(u)
@@ -187,7 +159,9 @@ def trees() -> Case:
     data, arrays = numbers.trees()
     ready = []
     for tree, label in data:
-        words, pairs = plan(tree)
+        words, pairs = numbers.flat(tree)
+        room = 40 - len(words)  # of 40 words, behind which pairs come
+        pairs = [(a + room * (a >= len(words)), b + room * (b >= len(words))) for a, b in pairs]
         more = [(0, 0)] * (39 - len(pairs))
         given = (words + [0] * (40 - len(words)), pairs + more, 39 + len(pairs), [label])
         ready.append([jnp.asarray(g) for g in given])

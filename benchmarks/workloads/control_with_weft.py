@@ -1,4 +1,6 @@
-"""The control-flow workloads in Weft: modes "eager" and "compile". All control flow is Python's."""
+"""The control-flow workloads in Weft: modes "eager" and "compile", and of the trees "recursion".
+All control flow is Python's. In "recursion" a tree is arrays, and the whole step one program.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def cell(h: Tensor, c: Tensor, x: Tensor, p: Params) -> tuple[Tensor, Tensor]:
 
 
 def leaf(p: Params, word: Tensor) -> tuple[Tensor, Tensor]:
-    gates = p["words"][word].reshape(1, -1) @ p["leaf"] + p["leaf_b"]
+    gates = p["words"][word].reshape(-1, numbers.TREE_WIDTH) @ p["leaf"] + p["leaf_b"]
     i, o, u = wf.split(gates, numbers.TREE_WIDTH, axis=1)
     c = i.sigmoid() * u.tanh()
     return o.sigmoid() * c.tanh(), c
@@ -89,7 +91,7 @@ class Cases:
     """Sets the workloads up in one mode."""
 
     def __init__(self, mode: str) -> None:
-        self.compiled = mode == "compile"
+        self.mode, self.compiled = mode, mode != "eager"
 
     def ready(self, f: Callable[..., Any]) -> Callable[..., Any]:
         return wf.compile(f, fallback=False) if self.compiled else f
@@ -138,6 +140,36 @@ class Cases:
         ready = [(tree, wf.tensor([label])) for tree, label in data]
         return Case(lambda: [step(*d) for d in ready][-1], lambda loss: loss.detach().numpy())
 
+    def recursion(self) -> Case:
+        data, arrays = numbers.trees()
+        p = tensors(arrays)
+        opt = optim.SGD(list(p.values()), 0.05)
+
+        def encode(node: Tensor, tree: Params, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+            left, right = tree["left"][node], tree["right"][node]
+            if left < 0:  # a leaf: which one is at the right
+                return h[right].reshape(1, -1), c[right].reshape(1, -1)
+            return inner(p, *encode(left, tree, h, c), *encode(right, tree, h, c))
+
+        @self.ready
+        def step(tree: Params, label: Tensor) -> Tensor:
+            opt.zero_grad()
+            h, c = leaf(p, tree["words"])
+            root = encode(wf.tensor(0) + tree["left"].shape[0] - 1, tree, h, c)
+            loss: Tensor = F.cross_entropy(root[0] @ p["head"], label)
+            loss.backward()
+            opt.step()
+            return loss
+
+        ready = []
+        for tree, label in data:
+            words, pairs = numbers.flat(tree)
+            left = [-1] * len(words) + [a for a, _ in pairs]
+            right = [*range(len(words)), *(b for _, b in pairs)]
+            said = {"words": words, "left": left, "right": right}
+            ready.append(({k: wf.tensor(v) for k, v in said.items()}, wf.tensor([label])))
+        return Case(lambda: [step(*d) for d in ready][-1], lambda loss: loss.detach().numpy())
+
     def newton(self) -> Case:
         a = wf.tensor(numbers.roots(), requires_grad=True)
 
@@ -164,6 +196,8 @@ class Cases:
         return self.inference(lambda h: decode(h, p), wf.tensor(h))
 
     def table(self) -> dict[str, Callable[[], Case]]:
+        if self.mode == "recursion":
+            return {"W11": self.recursion}
         return {
             "W10": self.lstm,
             "W11": self.trees,

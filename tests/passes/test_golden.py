@@ -16,6 +16,7 @@ from weft.passes.fold import fold
 from weft.passes.hasten import hasten
 from weft.passes.hoist import hoist
 from weft.passes.inline import inline
+from weft.passes.join import join
 from weft.passes.simplify import simplify
 from weft.passes.sink import sink
 from weft.passes.split import split
@@ -169,6 +170,47 @@ fn f(%x: f32[8, 4]) -> (f16[4, 8], f16[8, 4]) {
   return %t, %h
 }""",
 }
+JOIN = {
+    "parts that make a whole, as the gradient of a split adds them up": """
+fn f(%a: f32[2, 3], %b: f32[2, 1], %c: f32[2, 2]) -> f32[2, 6] {
+  %u = unslice %c {shape = (2, 6), starts = (0, 4), steps = (1, 1)}
+  %v = unslice %a {shape = (2, 6), starts = (0, 0), steps = (1, 1)}
+  %w = unslice %b {shape = (2, 6), starts = (0, 3), steps = (1, 1)}
+  %s = add %u, %v
+  %t = add %s, %w
+  return %t
+}""",
+    "a gap": """
+fn f(%a: f32[2, 3], %b: f32[2, 2]) -> f32[2, 6] {
+  %v = unslice %a {shape = (2, 6), starts = (0, 0), steps = (1, 1)}
+  %w = unslice %b {shape = (2, 6), starts = (0, 4), steps = (1, 1)}
+  %s = add %v, %w
+  return %s
+}""",
+    "parts over each other": """
+fn f(%a: f32[2, 4], %b: f32[2, 4]) -> f32[2, 6] {
+  %v = unslice %a {shape = (2, 6), starts = (0, 0), steps = (1, 1)}
+  %w = unslice %b {shape = (2, 6), starts = (0, 2), steps = (1, 1)}
+  %s = add %v, %w
+  return %s
+}""",
+    "a sum on the way that is read": """
+fn f(%a: f32[3], %b: f32[3]) -> (f32[9], f32[9]) {
+  %v = unslice %a {shape = (9,), starts = (0,), steps = (1,)}
+  %w = unslice %b {shape = (9,), starts = (3,), steps = (1,)}
+  %u = unslice %b {shape = (9,), starts = (6,), steps = (1,)}
+  %s = add %v, %w
+  %t = add %s, %u
+  return %s, %t
+}""",
+    "every second place": """
+fn f(%a: f32[3], %b: f32[3]) -> f32[6] {
+  %v = unslice %a {shape = (6,), starts = (0,), steps = (2,)}
+  %w = unslice %b {shape = (6,), starts = (1,), steps = (2,)}
+  %s = add %v, %w
+  return %s
+}""",
+}
 HOIST = {
     "a product that no step changes": """
 fn f(%x: f32[4], %w: f32[8, 8]) -> f32[4] {
@@ -225,6 +267,7 @@ def values(f: Function, xs: list[wf.Tensor]) -> list[tuple[object, ...]]:
         (simplify, SIMPLIFY),
         (turn, TURN),
         (sink, SINK),
+        (join, JOIN),
         (hoist, HOIST),
     ],
     ids=lambda x: getattr(x, "__name__", ""),

@@ -92,11 +92,13 @@ def with_names(captured: Captured) -> Function:
     return _Filled(captured.symbols.names()).function(captured.function)
 
 
-def instantiate(captured: Captured, leaves: Sequence[Any]) -> Captured:
-    """A captured call whose program is for the sizes of these arguments."""
+def instantiate(
+    captured: Captured, leaves: Sequence[Any], values: Values | None = None
+) -> Captured:
+    """A captured call whose program is for the sizes of these arguments, or for such `values`."""
     symbols = captured.symbols
     assert symbols is not None
-    filled = _Filled(symbols.values(leaves))
+    filled = _Filled(symbols.values(leaves) if values is None else values)
     f = captured.function
     slopes = [g for _, g in captured.slopes]
     later = (*captured.seeds, *(s for _, s in captured.sums))

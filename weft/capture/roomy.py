@@ -14,12 +14,13 @@ from typing import Any
 
 from weft.buffer import Buffer, Layout
 from weft.capture.capture import Captured
-from weft.capture.instantiate import filled
+from weft.capture.instantiate import filled, instantiate
 from weft.capture.numbers import sizes_reader
+from weft.capture.values import Values
 from weft.ir import Function, Node
 from weft.ops.define import installed, parameter
 from weft.types import TensorType
-from weft.types.expression import ITSELF
+from weft.types.expression import ITSELF, Symbol, Terms
 from weft.types.record import dataclass
 from weft.types.size import Size
 
@@ -48,32 +49,65 @@ class Roomy:
         return all(leaves[arguments[i]].data.layout.is_dense for i, _ in self.wide)
 
 
-def roomy(captured: Captured) -> Captured | None:
-    """The program for all sizes that are left open; None if it has to be made for each."""
+class Rows(Values):
+    """The values of a call but for one size, an atom of expressions, that is left open."""
+
+    def __init__(self, captured: Captured, leaves: Sequence[Any], left: int) -> None:
+        symbols = captured.symbols
+        assert symbols is not None
+        super().__init__(symbols.table, symbols.steps, leaves)
+        self.open = {left}
+        for i, atom in enumerate(symbols.table.atoms):
+            if not isinstance(atom, Symbol) and self._is_open((*atom.a, *atom.b)):
+                self.open.add(i)
+
+    def of(self, x: Any) -> Any:
+        return x if type(x) is Size and self._is_open(x.terms) else super().of(x)
+
+    def _is_open(self, terms: Terms) -> bool:
+        return any(i in self.open for m, _ in terms for i in m)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """What the program is made for."""
+        return tuple([n for i, n in enumerate(self.atoms) if i not in self.open])
+
+
+def candidates(captured: Captured) -> list[int]:
+    """Sizes that such a program could leave open: how many rows some argument has."""
     symbols = captured.symbols
     if symbols is None or captured.slopes or captured.found:
-        return None
+        return []
     if any(axis == ITSELF for _, axis in symbols.places):
-        return None
-    f = captured.function
+        return []
+    rows = [n for (_, axis), n in symbols.places.items() if axis == 0 and type(n) is Size]
+    single = [n.terms[0][0][0] for n in rows if len(n.terms) == 1 and len(n.terms[0][0]) == 1]
+    return list(dict.fromkeys(single))
+
+
+def roomy(captured: Captured, leaves: Sequence[Any], left: int) -> Captured | None:
+    """The program for any value of a size, and for those that others have in a call; None if it has
+    to be made for each.
+    """
+    whole = instantiate(captured, leaves, Rows(captured, leaves, left))
+    f, symbols = whole.function, captured.symbols
+    assert symbols is not None
     count = len(captured.inputs.arguments)
     if any(_open(p.type) and (i >= count or not _rows(p.type)) for i, p in enumerate(f.params)):
         return None
-    found = _Found()
     try:
-        filled(_Refuse(), (captured.drawn, *(o.value for o in captured.outputs)))
-        found.function(f, {p: p.type.shape[0] for p in f.params if _open(p.type)}, {})
-        made, sizes = _Wide(f).made()
+        filled(_Refuse(), (whole.drawn, *(o.value for o in whole.outputs)))
+        _Found().function(f, {p: p.type.shape[0] for p in f.params if _open(p.type)}, {})
     except _Needed:
         return None
+    made, sizes = _Wide(f).made()
     wide = [
         (i, Layout.dense(q.type))
         for i, (p, q) in enumerate(zip(f.params, made.params, strict=False))
         if _open(p.type)
     ]
-    return dataclasses.replace(
-        captured, function=made, roomy=Roomy(tuple(wide), sizes_reader(symbols, sizes))
-    )
+    given = Roomy(tuple(wide), sizes_reader(symbols, sizes))
+    return dataclasses.replace(whole, function=made, roomy=given)
 
 
 class _Needed(Exception):
@@ -81,11 +115,15 @@ class _Needed(Exception):
 
 
 def _open(t: Any) -> bool:
-    return isinstance(t, TensorType) and any(type(n) is Size for n in t.shape)
+    return isinstance(t, TensorType) and _any_open(t.shape)
 
 
 def _rows(t: TensorType) -> bool:
-    return not any(type(n) is Size for n in t.shape[1:])
+    return not _any_open(t.shape[1:])
+
+
+def _any_open(sizes: Sequence[Any]) -> bool:
+    return any(type(n) is Size for n in sizes)
 
 
 def _is_size(n: Node) -> bool:
@@ -104,20 +142,30 @@ class _Found:
             if n.op is parameter:
                 continue
             if n.regions:
-                self.loop(n, rows)
+                if n.op.name == "cond":
+                    self.branch(n, rows, counters)
+                else:
+                    self.loop(n, rows)
                 continue
             taken = n.inputs[0] if n.op.name == "take" and n.attr("axis") == 0 else None
             for i in n.inputs:
-                if i in rows and not (
-                    i is taken
-                    and n.inputs.count(i) == 1
-                    and _same(rows[i], counters.get(n.inputs[1]))
-                ):
-                    raise _Needed
+                if i in rows and not _one(n):
+                    counted = i is taken and n.inputs.count(i) == 1
+                    if not (counted and _same(rows[i], counters.get(n.inputs[1]))):
+                        raise _Needed
                 if _is_size(i) and getattr(n.op, "scalar", None) is None:
                     raise _Needed
             if not _is_size(n):
                 settled(n)
+
+    def branch(self, n: Node, rows: dict[Node, Any], counters: dict[Node, Any]) -> None:
+        settled(n)
+        for f in n.regions:
+            given = dict(zip(f.params, n.inputs[1:], strict=True))
+            inner, own = (
+                {p: known[x] for p, x in given.items() if x in known} for known in (rows, counters)
+            )
+            self.function(f, inner, own)
 
     def loop(self, n: Node, rows: dict[Node, Any]) -> None:
         if n.op.name not in ("while", "while_grad") or any(i in rows for i in self.state(n)):
@@ -159,7 +207,11 @@ class _Found:
             return {}
         after, start = body.results[j], n.inputs[j]
         up = after.op.name == "add" and after.inputs[0] is body.params[j]
-        return {j: go.inputs[1].attr("value")} if up and _least(after.inputs[1], 1) and _least(start, 0) else {}
+        return (
+            {j: go.inputs[1].attr("value")}
+            if up and _least(after.inputs[1], 1) and _least(start, 0)
+            else {}
+        )
 
 
 def _least(n: Node, least: int) -> bool:
@@ -168,6 +220,14 @@ def _least(n: Node, least: int) -> bool:
         (n,) = n.inputs
     value = n.attr("value") if n.op.name == "constant" else None
     return type(value) is int and value >= least
+
+
+def _one(n: Node) -> bool:
+    """Whether a node is a row that is known to be there: a guard says so."""
+    if n.op.name != "basic_index":
+        return False
+    start, size, step = (n.attr(name)[0] for name in ("starts", "sizes", "steps"))
+    return (type(start), size, step) == (int, 1, 1) and start >= 0
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -215,7 +275,9 @@ class _Wide:
                 continue
             if _is_size(n):
                 terms = n.attr("value").terms
-                (known[n],) = (x for x, s in zip(numbers, self.sizes, strict=True) if s.terms == terms)
+                (known[n],) = (
+                    x for x, s in zip(numbers, self.sizes, strict=True) if s.terms == terms
+                )
                 continue
             inputs = tuple([known[i] for i in n.inputs])
             if n.regions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.codegen.extern import Kernel
 from weft.codegen.registers import intrinsic, literal
-from weft.codegen.text import Value, i64, module
+from weft.codegen.text import Value, module
 from weft.schedule.drain import COLUMNS, ROWS, Drain
 from weft.schedule.stack import Field
 
@@ -21,8 +21,7 @@ def lower(spec: Drain) -> str:
         wide = min(width, lanes)
         places = [(r, v) for r in range(high) for v in range(width // wide)]
         at = {
-            (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide)
-            for r, v in places
+            (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide) for r, v in places
         }
         sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
         with t.loop(0, count) as n:
@@ -35,18 +34,19 @@ def lower(spec: Drain) -> str:
                     t.read(spec.dtype, q, t.add(start, v * wide), wide)
                     for v in range(width // wide)
                 ]
-                place = t.add(t.mul(i, rows), row)
+                first = t.add(t.mul(i, rows), row)
                 for r in range(high):
-                    left = t.splat(t.read(spec.dtype, p, t.add(place, r)), wide)
+                    left = t.splat(t.read(spec.dtype, p, t.add(first, r)), wide)
                     for v, x in enumerate(right):
                         own[r, v].set(intrinsic(t, "fma", left, x, own[r, v].get()))
-            for x in places:
-                sums[x].set(t.op("fadd", sums[x].get(), own[x].get()))
-        for x in places:
-            t.write(spec.dtype, sums[x].get(), total, at[x], wide)
+            for here in places:
+                sums[here].set(t.op("fadd", sums[here].get(), own[here].get()))
+        for here in places:
+            t.write(spec.dtype, sums[here].get(), total, at[here], wide)
 
     widths = (*(lanes * n for n in range(COLUMNS, 0, -1)), 1)
     with t.tasks() as task:
+        t.poll()
         first = t.mul(task, COLUMNS * lanes)
         last = t.min(t.add(first, COLUMNS * lanes), columns)
 

@@ -166,6 +166,14 @@ def _back(c: _Code) -> None:
     c.copies(c.entry(handle, count, c.param(0)), 1, out=True)
 
 
+def _last(c: _Code) -> None:
+    (handle,) = c.handles
+    count = c.name(f"sub i64 {c.get(handle, Field.COUNT)}, 1")
+    c.put(handle, Field.COUNT, count)
+    c.put(handle, Field.STEPS, count)
+    c.copies(c.entry(handle, count, c.param(0)), 1, out=True)
+
+
 def _short(c: _Code) -> None:
     handle, other = c.handles
     count, missing = c.get(other, Field.COUNT), c.get(handle, Field.MISSING)
@@ -186,6 +194,7 @@ _KINDS: dict[str, tuple[Callable[[_Code], None], int, int]] = {
     "keep": (_keep, 1, 0),
     "more": (_more, 1, 1),
     "back": (_back, 1, 0),
+    "last": (_last, 1, 0),
     "short": (_short, 2, 1),
     "pop": (_pop, 2, 0),
 }

@@ -15,7 +15,7 @@ from typing import Any
 from weft.autodiff.mode import recording
 from weft.capture.capture import Captured, Unsized, capture
 from weft.capture.instantiate import instantiate, with_names
-from weft.capture.roomy import roomy
+from weft.capture.roomy import Rows, candidates, roomy
 from weft.capture.signature import Marks, Policy, kind, signature, why
 from weft.capture.source import operators
 from weft.capture.structure import flatten
@@ -116,7 +116,7 @@ class Compiled:
         made = made or self._capture(key, leaves, form)
         if made is not None and getattr(made.captured, "roomy", None) is not None:
             found = (i for all_ in self.symbolic.values() for i in all_)
-            return next(i for i in found if i.roomy is made).at(leaves)
+            return next(i for i in found if made in i.roomy.values()).at(leaves)
         if made is None:
             raise CaptureError(
                 self.name,
@@ -273,8 +273,8 @@ class Instances:
     def __init__(self, captured: Captured, build: Build) -> None:
         self.captured, self.build = captured, build
         self.made: dict[Any, Executable] = {}
-        self.asked = False  # whether there is a program for all sizes
-        self.roomy: Executable | None = None  # that program
+        self.left: list[int] | None = None  # sizes that one program might do for all values of
+        self.roomy: dict[Any, Executable] = {}  # such programs, by the other sizes
 
     def fit(self, leaves: list[Any]) -> bool:
         """Whether the program is right for a call."""
@@ -286,15 +286,23 @@ class Instances:
     def for_call(
         self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]
     ) -> Executable:
-        """A program for a call: that for all sizes, if there is one."""
-        if not self.asked:
-            captured = roomy(self.captured)
-            self.roomy = None if captured is None else self.build(captured)
-            self.asked = True
-        if self.roomy is None or not self.roomy.fits(leaves):
-            return self.make(programs, key, leaves)
-        self.keep(programs, key, self.roomy)
-        return self.roomy
+        """A program for a call: one that does for all lengths, if there is one."""
+        if self.left is None:
+            self.left = candidates(self.captured)
+        while self.left:
+            others = Rows(self.captured, leaves, self.left[0]).others
+            if others not in self.roomy:
+                captured = roomy(self.captured, leaves, self.left[0])
+                if captured is None:
+                    del self.left[0]
+                    continue
+                self.roomy[others] = self.build(captured)
+            program = self.roomy[others]
+            if not program.fits(leaves):
+                break
+            self.keep(programs, key, program)
+            return program
+        return self.make(programs, key, leaves)
 
     def make(
         self, programs: dict[Any, list[Executable]], key: Any, leaves: list[Any]

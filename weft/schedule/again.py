@@ -4,7 +4,7 @@ these, are kept with the state, if they take not much more memory than that does
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.ir import Function, Node
@@ -56,7 +56,9 @@ def kept_again(loop: Node, reverse: Node) -> Again:
 
 def _named(f: Function, given: Sequence[Any], names: dict[Any, int]) -> dict[Node, int]:
     """A number for every value of a function without regions: the same for the same expression."""
-    out = {p: names.setdefault(("param", x), len(names)) for p, x in zip(f.params, given, strict=True)}
+    out = {
+        p: names.setdefault(("param", x), len(names)) for p, x in zip(f.params, given, strict=True)
+    }
     for n in f.order:
         if n not in out and not n.regions and all(i in out for i in n.inputs):
             key = (n.op, exact(n.attrs), n.type, tuple([out[i] for i in n.inputs]))

@@ -15,17 +15,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.buffer import Layout
-from weft.control.call import call, calls, undefined
+from weft.control.call import calls, undefined
 from weft.ir import Function, Node
 from weft.ops.define import parameter
-from weft.schedule.arena import ALIGN
+from weft.schedule.records import WORD, Records
 from weft.schedule.stack import HANDLE, plan_clear
 from weft.schedule.steps import OPERANDS, Record, Routine, Spot, When
 from weft.schedule.sums import Sums
-from weft.types import TensorType
-from weft.types.dtype import int64
 
-_WORD = Layout.dense(TensorType((), int64))
+_WORD = Layout.dense(WORD)
 
 
 class Callee(NamedTuple):
@@ -41,6 +39,9 @@ class Callee(NamedTuple):
 def plan_recursion(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
     """Plan the functions, and a call of the first."""
     count = len(inputs) - n.attr("captured")
+    reverse = _reverse_of(p, n) if len(n.regions) == 1 else None
+    if reverse is not None:
+        return _first(p, n, inputs, reverse)
     family = _Family(p, n, inputs[count:])
     sums = family.sums
     own = list(inputs[:count])
@@ -48,8 +49,34 @@ def plan_recursion(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
         own[i] = p.room(Layout.dense(n.inputs[i].type))
         p.copy_to(inputs[i], own[i])
     outs = _called(p, n, Callee(family, n.regions[0].name, family.fixed), own, -1)
-    for r, handle in zip(sums.held, family.handles, strict=True) if sums is not None else ():
-        sums.drain(p, r, handle, outs[r])
+    if sums is not None:
+        for r, handle in zip(sums.held, family.handles, strict=True):
+            sums.drain(p, r, handle, outs[r])
+    return outs
+
+
+def _reverse_of(p: Any, n: Node) -> Node | None:
+    """The reverse of a call of a function, if it is taken in the same place."""
+    (f,), captured = n.regions, n.attr("captured")
+    count = len(n.inputs) - captured
+    for m in p.f.order:
+        if m.op is not n.op or len(m.regions) < 2 or m.inputs[:count] != n.inputs[:count]:
+            continue
+        records = Records(m) if m not in p.records else None
+        if records is not None and records.same(f, n.inputs[count:]):
+            p.records[m] = records, None
+            return m  # type: ignore[no-any-return]
+    return None
+
+
+def _first(p: Any, n: Node, inputs: Sequence[Any], reverse: Node) -> list[Any]:
+    """A call that keeps what its reverse reads, which then need not run the function again."""
+    records, _ = p.records[reverse]
+    count = len(inputs) - n.attr("captured")
+    family = _Family(p, n, inputs[count:], records)
+    own = [p.dense(s) for s in inputs[:count]]
+    slot, outs = _keeping(p, n, Callee(family, records.name, family.fixed), own)
+    p.records[reverse] = records, slot
     return outs
 
 
@@ -64,13 +91,16 @@ def _called(p: Any, n: Node, to: Callee, inputs: Sequence[Any], site: int) -> li
     family = to.family
     own = [p.dense(s) for s in inputs]
     outs = [Layout.dense(r.type) for r in family.functions[to.name].results]
-    places = family.places.get(site) if to.record is not None else None
+    records: Any = family.records
+    places = records.places.get(site) if records and to.record is not None else None
     if to.name == family.reverse and family.sums is not None:
         carried = family.sums.carried
         made = [own[carried[r]] if r in carried else p.room(x) for r, x in enumerate(outs)]
         slot = None if places is None else _in_record(to, places[0], _WORD)
+        if slot is None and site < 0 and n in p.records:
+            slot = p.records[n][1]
         if slot is None:
-            slot = _keeping(p, n, to, own)
+            slot, _ = _keeping(p, n, to, own)
         routine = family.routine(to.name, True)
         p.enter(routine, (*own, *to.fixed, *made), n, When.BACK, Record(slot))
         return made
@@ -81,7 +111,7 @@ def _called(p: Any, n: Node, to: Callee, inputs: Sequence[Any], site: int) -> li
     made = [_in_record(to, at, layout) for at, layout in zip(places[1:], outs, strict=True)]
     if to.keeps:
         slot, head = _in_record(to, places[0], _WORD), _in_record(to, 0, _WORD)
-        record = Record(slot, family.bytes, head, indirect=True)
+        record = Record(slot, records.bytes, head, indirect=True)
         p.enter(family.routine(to.name, True), (*own, *to.fixed, *made), n, When.KEEP, record)
     return made
 
@@ -90,23 +120,29 @@ def _in_record(to: Callee, at: int, layout: Layout) -> Spot:
     return Spot(to.record.base, at, layout)
 
 
-def _keeping(p: Any, n: Node, to: Callee, own: Sequence[Any]) -> Any:
-    """Run the function that a reverse is one of; where the address of its record is."""
+def _keeping(p: Any, n: Node, to: Callee, own: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Run the function that a reverse is one of; where the address of its record is, and what the
+    function gives.
+    """
     family = to.family
-    f = family.functions[family.forward]
+    records: Any = family.records
+    f = family.functions[records.name]
     slot, head = p.room(_WORD), p.chain()
     outs = [p.room(Layout.dense(r.type)) for r in f.results]
     given = own[: len(f.params) - family.captured]
     routine = family.routine(f.name, True)
-    record = Record(slot, family.bytes, head)
+    record = Record(slot, records.bytes, head)
     p.enter(routine, (*given, *to.fixed, *outs), n, When.KEEP, record)
-    return slot
+    return slot, outs
 
 
 class _Family:
     """The functions of a recursion, planned when they are first called."""
 
-    def __init__(self, p: Any, n: Node, fixed: Sequence[Any]) -> None:
+    def __init__(
+        self, p: Any, n: Node, fixed: Sequence[Any], records: Records | None = None
+    ) -> None:
+        """`records`: what the reverse of a function reads, which is not one of these."""
         self.p, self.captured = p, len(fixed)
         self.functions = {f.name: f for f in n.regions}
         #: functions around that these call, which take something with every call too
@@ -119,28 +155,16 @@ class _Family:
         self.handles: list[Spot] = []  # of the stacks of these
         self.own = {f.name: len(f.params) - self.captured for f in n.regions}
         self.made: dict[tuple[str, bool], Routine] = {}
-        self.reverse, self.forward = "", ""
-        self.places: dict[int, list[int]] = {}  # of calls by site: their part of a record
-        self.bytes = 0
+        self.records, self.reverse = records, ""
+        self.keeping = n.regions[0]  # the function that keeps a record, so that it does
         if len(n.regions) == 2:
-            self.reverse, self.forward = (f.name for f in n.regions)
-            self._layout()
-            self._in_place(n.regions[0])
+            self.records = records = p.records[n][0] if n in p.records else Records(n)
+            self.reverse, self.keeping = n.regions[0].name, records.forward
+            self._in_place(records.reverse)
+        elif records is not None:
+            self.keeping = records.keeping(n.regions[0], n.inputs[len(n.inputs) - len(fixed) :])
         around = [s for to in self.around.values() for s in to.fixed]
         self.fixed = [*fixed, *self.handles, *around]
-
-    def _layout(self) -> None:
-        """What a record has: where the list of all is, then for each call the address of its record
-        and what it gave.
-        """
-        self.bytes = ALIGN
-        found = list(_sites(self.functions[self.forward], self.forward))
-        for site in dict.fromkeys(found):
-            if found.count(site) == 1:
-                self.places[site] = []
-                for type_ in (_WORD.type, *(r.type for r in self._results())):
-                    self.places[site].append(self.bytes)
-                    self.bytes += -(-type_.nbytes // ALIGN) * ALIGN
 
     def _in_place(self, f: Function) -> None:
         """The reverse takes the sums so far last, and gives the new ones."""
@@ -151,19 +175,18 @@ class _Family:
             self.p.append(plan_clear(), (handle,), ())
         self.functions[f.name] = self.sums.rewritten()
 
-    def _results(self) -> Sequence[Node]:
-        return self.functions[self.forward].results
-
     def routine(self, name: str, record: bool) -> Routine:
         """The routine of a function, with a record to every call or not."""
         if (name, record) not in self.made:
-            keeps = self.bytes if record and name == self.forward else 0
+            writes = record and name != self.reverse and self.records is not None
+            keeps = self.records.bytes if writes and self.records is not None else 0
             made = self.made[name, record] = Routine(name, keeps)
             self.p.routines.append(made)
-            made.plan = self._planned(self.functions[name], record)
+            f = self.keeping if writes else self.functions[name]
+            made.plan = self._planned(f, record, writes)
         return self.made[name, record]
 
-    def _planned(self, f: Function, record: bool) -> Any:
+    def _planned(self, f: Function, record: bool, keeps: bool) -> Any:
         layouts = [s.layout for s in self.fixed]
         own = f.params[: self.own[f.name]]
         extra = tuple(_symbol(layout) for layout in layouts[len(f.params) - len(own) :])
@@ -172,7 +195,6 @@ class _Family:
         there = [inner.spots[x] for x in whole.params[len(own) :]]
         base = OPERANDS + len(whole.params) + len(whole.results)
         held = Spot(base, 0, _WORD) if record else None
-        keeps = record and f.name == self.forward
         for name in self.functions:
             inner.scope[name] = Callee(self, name, there, held, keeps)
         if f.name == self.reverse and self.sums is not None:
@@ -182,13 +204,6 @@ class _Family:
             inner.scope[name] = Callee(to.family, name, there[at : at + len(to.fixed)])
             at += len(to.fixed)
         return inner.plan()
-
-
-def _sites(f: Function, name: str) -> list[int]:
-    """The calls of a function in a piece of itself, those in loops and in other functions aside."""
-    found = [n.attr("site") for n in f.order if n.op is call and n.attr("name") == name]
-    inner = (r for n in f.order if n.op.name == "cond" for r in n.regions)
-    return found + [site for r in inner for site in _sites(r, name)]
 
 
 def _symbol(layout: Any) -> Node:

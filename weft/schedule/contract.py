@@ -40,6 +40,8 @@ from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
+#: the same where columns may be packed ahead: there is less to do besides
+AHEAD = 1 << 18
 #: elements of r, read from far away, above which it is too, for few rows
 FAR_READ = 1 << 18
 #: products up to which r is read in place: packing would not pay
@@ -90,7 +92,8 @@ def plan_contract(
     nothing = any(sizes[n] == 0 for n in summed(c))
     parts = [whole] if nothing else classes(whole, sizes)
     ps = resolve_parts(parts)
-    heavy = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps) > HEAVY
+    products = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps)
+    heavy = products > (AHEAD if fixed else HEAVY)
     heavy = heavy or sum(p.batch.size * p.cols.size * p.steps for p in ps) > FAR_READ
     if not heavy:
         threads = 1

@@ -15,6 +15,7 @@ from weft.schedule.again import Again, kept_again
 from weft.schedule.call import plan_call, plan_recursion
 from weft.schedule.host import plan_host
 from weft.schedule.launch import Launch
+from weft.schedule.records import plan_held, plan_kept
 from weft.schedule.scalars import plan_scalars
 from weft.schedule.stack import (
     HANDLE,
@@ -22,6 +23,7 @@ from weft.schedule.stack import (
     plan_back,
     plan_clear,
     plan_keep,
+    plan_last,
     plan_more,
     plan_pop,
     plan_short,
@@ -213,6 +215,10 @@ def _fetch(
 ) -> None:
     """The state before the last step that is left, computed again from where it was kept last."""
     layouts = [s.layout for s in state]
+    thinned = p.jump(IF_TRUE, _more(p, handle, 1, Field.STRIDE))
+    p.append(plan_last(layouts), (handle, *state), ())
+    end = p.jump(ALWAYS)
+    thinned.target = len(p.steps)
     there = p.jump(IF_TRUE, _more(p, between, 0, Field.COUNT))
     p.append(plan_back(layouts), (handle, *state), ())
     p.append(plan_keep(layouts, 0), (between, *state), ())
@@ -228,6 +234,7 @@ def _fetch(
     _hold(p, start)
     _alive(state, start, len(p.steps) - 1)
     p.append(plan_pop(layouts), (handle, between, *state), ())
+    end.target = len(p.steps)
 
 
 def _fetch_more(
@@ -247,7 +254,10 @@ PLANS = {
     "recursion": plan_recursion, "call": plan_call,
 }  # fmt: skip
 #: nodes of one result
-SINGLE = {"put": plan_put, "get": plan_get, "accumulate": plan_accumulate}
+SINGLE = {
+    "put": plan_put, "get": plan_get, "accumulate": plan_accumulate, "kept": plan_kept,
+    "held": plan_held,
+}  # fmt: skip
 
 
 def _more(p: Any, handle: Any, than: int, field: Field) -> Any:

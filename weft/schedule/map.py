@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from typing import Any
 
 from weft.buffer import Layout
 from weft.ops.scalar import Scalar, text, walk
@@ -20,6 +21,8 @@ from weft.types.record import dataclass
 
 #: elements a task works on, about
 TASK = 1 << 15
+#: estimated scalar operations above which a launch is worth threads that are awake
+AWAKE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,22 @@ def plan_map(
         if turned is not None:
             return turned
     return launch_nest(roots, dtypes, nest, layouts, shape)
+
+
+def cut(launch: Launch, threads: int) -> Launch:
+    """The same for threads that are awake, for which less work is worth it."""
+    (phase,) = launch.phases
+    spec: Any = phase.spec
+    rows, sizes = launch.params[3], launch.params[4 : 5 + spec.outer]
+    work = rows * sizes[-1] * (1 + len(walk(spec.roots)) // 8)
+    if phase.tasks > 1 or work < AWAKE:
+        return launch
+    each, inner = -(-rows // threads), sizes[-1]
+    piece = inner if rows > 1 else -(-inner // (64 * threads)) * 64
+    per_row = -(-inner // piece)
+    params = (each if rows > 1 else 1, per_row, piece, *launch.params[3:])
+    tasks = Phase(spec, -(-rows // each) * per_row)
+    return replace(launch, phases=(tasks,), params=params, heavy=True)
 
 
 def launch_nest(

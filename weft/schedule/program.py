@@ -22,6 +22,7 @@ from weft.schedule.beside import together
 from weft.schedule.control import plan_control
 from weft.schedule.host import HostCall
 from weft.schedule.launch import KernelSpec, Launch, Machine
+from weft.schedule.map import MapSpec, cut
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
@@ -78,6 +79,7 @@ class _Planner:
         self.f, self.machine, self.needed = f, machine, needed
         self.fixed = frozenset(OPERANDS + i for i in fixed)  # bases
         self.packed: dict[Packed, Spot] = {}
+        self.awake = False  # whether threads are: in loops
         self.lasting: frozenset[Any] = frozenset()  # places that the steps of a loop only read
         self.copies: dict[Any, Spot] = {}  # of these, made before the loop
         self.wanted: dict[Any, Spot] | None = None  # of those, while it is found what is wanted
@@ -88,6 +90,7 @@ class _Planner:
         self.chains: list[Spot] = []
         self.routines: list[Routine] = []
         self.scope: dict[str, Any] = {}  # functions that can be called, see `weft.schedule.call`
+        self.records: dict[Node, Any] = {}  # what reverses of calls read, and where that lies
         self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
         self.known: dict[Any, Any] = {}  # launches of what looks alike: a model's layers do
         self.spots: dict[Node, Spot] = {
@@ -143,7 +146,8 @@ class _Planner:
         """Copy what steps of a loop, which `f` is, read again and again into the order that they
         read it in. They are planned once to see what that is.
         """
-        lists = (self.steps, self.blocks, self.keep, self.stacks, self.chains, self.routines)
+        lists: list[list[Any]] = [self.steps, self.blocks, self.keep]
+        lists += [self.stacks, self.chains, self.routines]
         ends = [len(x) for x in lists]
         self.wanted = {}
         self.region(f, spots, lasting=lasting)
@@ -169,6 +173,7 @@ class _Planner:
         inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
         inner.copies, inner.wanted = self.copies, self.wanted
+        inner.awake = self.awake or bool(lasting)
         inner.lasting = frozenset([_place(s) for s in lasting])
         inner.spots = dict(zip(f.params, spots, strict=True))
         blocks = {id(s.block) for s in owned}
@@ -415,6 +420,9 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
+        several = self.awake and self.machine.threads > 1 and not launch.heavy
+        if several and isinstance(launch.phases[0].spec, MapSpec):
+            launch = cut(launch, self.machine.threads)
         for phase in launch.phases:
             if not isinstance(phase.spec, HostCall):
                 self.needed(phase.spec)

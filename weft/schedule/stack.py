@@ -47,11 +47,12 @@ class Stack:
     - more (handle, bool): whether a field is more than a number. Params: the number, the field.
     - back (handle, *values): the last entry, taken back; says how many steps are missing from
       there.
+    - last (handle, *values): the state before the last step, taken back, of a stack with every one.
     - short (handle, other, bool): whether the other has not more entries than steps are missing.
     - pop (handle, other, *values): the last entry of the other, taken back; one step less.
 
-    Of keep, back and pop further params are: bytes of an entry; for each value, where it begins in
-    an entry and its bytes.
+    Of keep, back, last and pop further params are: bytes of an entry; for each value, where it
+    begins in an entry and its bytes.
     """
 
     what: str
@@ -75,6 +76,10 @@ def plan_more(than: int, field: Field) -> Launch:
 
 def plan_back(values: Sequence[Layout]) -> Launch:
     return _launch("back", len(values), _places(values))
+
+
+def plan_last(values: Sequence[Layout]) -> Launch:
+    return _launch("last", len(values), _places(values))
 
 
 def plan_short() -> Launch:

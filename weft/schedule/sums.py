@@ -226,8 +226,8 @@ def plan_accumulate(p: Any, n: Node, inputs: Sequence[Any]) -> Any:
     total, *rest = inputs
     if len(rest) == 1:
         (value,) = rest
-        types, layouts = (n.type, n.type), (total.layout, value.layout)
-        launch = plan_single(add, types, layouts, {}, n.type, p.machine)
+        lie = (total.layout, value.layout)
+        launch = plan_single(add, (n.type, n.type), lie, {}, n.type, p.machine)
         p.append(launch, (total, value, total), (n,))
         return total
     handle, *parts = rest[0], *(p.dense(x) for x in rest[1:])
