@@ -24,6 +24,7 @@ MODULES = {
 INSIDE = {
     "numerics.md": "Numerics", "errors.md": "Errors", "benchmarks.md": "Benchmarks",
     "ir.md": "The IR and its grammar", "layout.md": "Layout", "adding_an_op.md": "Adding an op",
+    "adding_a_pass.md": "Adding a pass",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = "docs/layout.md"
 #: rooms of which the page names every file
-MAPPED = ("capture/source",)
+MAPPED = ("capture/source", "passes")
 pytestmark = pytest.mark.tiny
 
 

@@ -69,9 +69,9 @@ def test_divmod():
         divmod(wf.tensor([1.0]), "text")
 
 
-@pytest.mark.parametrize("digits", [None, 0, 1, 2, 5, -1, -2, 400])
+@pytest.mark.parametrize("digits", [None, 0, 1, 2, 5, 11, 13, -1, -2, -11, 400])
 def test_round(digits):
-    a = np.array([3.14159, -2.5, 0.125, 1234.5678, 15.0, 25.0])
+    a = np.array([3.14159265358979, -2.5, 0.125, 1234.5678, 15.0, 25.0, 7e11])
     got = round(wf.tensor(a), digits) if digits is not None else round(wf.tensor(a))
     want = np.round(a, digits or 0) if digits != 400 else a
     assert got.tolist() == want.tolist()
@@ -81,6 +81,8 @@ def test_round(digits):
 
 def test_round_is_differentiable_and_wants_an_integer():
     assert round(wf.tensor(3.14159), 2).item() == pytest.approx(3.14)
+    half = round(wf.tensor([1.26], dtype=wf.float16), 1)
+    assert half.dtype is wf.float16 and half.item() == pytest.approx(1.3, abs=1e-3)
     with pytest.raises(WeftError, match="integer"):
         round(wf.tensor(1.0), 1.5)
 

@@ -240,7 +240,7 @@ def _mask(padding: Any, attn: Any, shape: tuple[int, ...], dtype: Any) -> Any:
             wanted = " or ".join(str(old) for old, _ in shapes)
             expected = f"{name} of shape {wanted}"
             raise ShapeError("MultiheadAttention", expected=expected, got=str(m.type))
-        found.append(m.reshape(fitting[0]))  # type: ignore[attr-defined]
+        found.append(m.reshape(fitting[0]))
     if all(m.type.dtype is bool_ for m in found):
         found = [logical_not(m) for m in found]
         return None if not found else found[0] if len(found) == 1 else found[0] & found[1]

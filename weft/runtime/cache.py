@@ -109,7 +109,11 @@ class DiskCache:
         try:
             if not _is_ours(self._made()):
                 return "others own it or may write to it"
-            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), "wb"):
+            fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+            try:
+                with open(fd, "wb") as file:
+                    file.write(MAGIC)
+            finally:
                 os.unlink(partial)
         except OSError as e:
             return e.strerror or str(e)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from weft.errors import DeviceError, DTypeError, ShapeError
 from weft.ops.define import Op, Value, installed
 from weft.types.size import as_float, index
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
-def value(x: Any) -> Value:
+
+def value(x: Any) -> Tensor:
     """A tensor, or a number or NumPy array made one."""
-    return x if isinstance(x, Value) else installed.lift(x)
+    return x if isinstance(x, Value) else installed.lift(x)  # type: ignore[return-value]
 
 
 def remember(op: Op, x: Value, said: tuple[Any, ...], meant: tuple[Hashable, ...]) -> None:
@@ -104,7 +107,7 @@ def on_cpu(device: Any, place: str) -> None:
         raise DeviceError(place, expected='"cpu"', got=_shown(device), hint="Weft runs on the CPU")
 
 
-def floating(x: Any, place: str) -> Value:
+def floating(x: Any, place: str) -> Tensor:
     """A value of a floating dtype, or an error that says what to do."""
     v = value(x)
     if not v.type.dtype.is_float:

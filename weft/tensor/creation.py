@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from weft.tensor.arguments import flag, integer, on_cpu, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 __all__ = [
     "arange",
@@ -50,12 +53,12 @@ def _shape(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
 
 def _constant(
     number: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool, place: str
-) -> Value:
+) -> Tensor:
     try:
         plan = ops.full.plans[int, shape, dtype]
     except (KeyError, TypeError):
         meant, wanted = _shape(shape, place), _dtype(dtype)
-        out: Value = ops.full(number, shape=meant, dtype=wanted)
+        out: Tensor = ops.full(number, shape=meant, dtype=wanted)
         plan = ops.full.plans.get((int, meant, wanted))
         if plan is not None and all(type(n) in (int, tuple) for n in shape):
             ops.full.plans[int, shape, dtype] = plan
@@ -64,7 +67,9 @@ def _constant(
     return out if requires_grad is False else finished(out, requires_grad)
 
 
-def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
+def zeros(
+    *shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """All zeros, of a shape: `zeros((2, 3))` or `zeros(2, 3)`.
 
     >>> import weft as wf
@@ -77,7 +82,7 @@ def zeros(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: A
     return _constant(0, shape, dtype, requires_grad, "zeros")
 
 
-def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
+def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """All ones, of a shape: `ones((2, 3))` or `ones(2, 3)`.
 
     >>> import weft as wf
@@ -89,7 +94,7 @@ def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: An
     return _constant(1, shape, dtype, requires_grad, "ones")
 
 
-def empty(*shape: Any, dtype: Any = None, device: Any = None) -> Any:
+def empty(*shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose elements are whatever was in memory.
 
     >>> import weft as wf
@@ -107,7 +112,7 @@ def full(
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
-) -> Any:
+) -> Tensor:
     """Every element `fill_value`, a number or a tensor of one; its dtype is the result's unless
     another is said.
 
@@ -144,7 +149,7 @@ def _dtype(dtype: Any) -> DType:
 
 def zeros_like(
     x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
-) -> Any:
+) -> Tensor:
     """All zeros, of another tensor's shape and dtype.
 
     >>> import weft as wf
@@ -155,7 +160,9 @@ def zeros_like(
     return _constant_like(0, x, dtype, requires_grad)
 
 
-def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Any:
+def ones_like(
+    x: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """All ones, of another tensor's shape and dtype.
 
     >>> import weft as wf
@@ -166,7 +173,7 @@ def ones_like(x: Any, *, dtype: Any = None, requires_grad: bool = False, device:
     return _constant_like(1, x, dtype, requires_grad)
 
 
-def _constant_like(number: int, x: Any, dtype: Any, requires_grad: bool) -> Value:
+def _constant_like(number: int, x: Any, dtype: Any, requires_grad: bool) -> Tensor:
     t = value(x).type
     wanted = t.dtype if dtype is None else as_dtype(dtype)
     return finished(ops.full(number, shape=t.shape, dtype=wanted), requires_grad)
@@ -179,7 +186,7 @@ def full_like(
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
-) -> Any:
+) -> Tensor:
     """Every element `fill_value`, of another tensor's shape and dtype.
 
     >>> import weft as wf
@@ -192,7 +199,7 @@ def full_like(
     return full(t.shape, fill_value, dtype=wanted, requires_grad=requires_grad)
 
 
-def empty_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def empty_like(x: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of another one's shape and dtype whose elements are whatever was in memory.
 
     >>> import weft as wf
@@ -219,7 +226,7 @@ def _number(x: Any, place: str) -> Any:
 
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Any:
+) -> Tensor:
     """start, start + step, …, up to but without `stop`; with one argument, from 0 up to it.
 
     >>> import weft as wf
@@ -240,7 +247,7 @@ def arange(
 _ranges: dict[Any, Any] = {}
 
 
-def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Value:
+def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     if stop is None:
         start, stop = 0, start
     a, b, d = (_number(x, "arange") for x in (start, stop, step))
@@ -258,7 +265,7 @@ def _arange(key: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Value:
             _representable(x, wanted, "arange")
     if any(isinstance(x, int) and abs(x) >= 2**63 for x in (a, d)):
         a, d = float(a), float(d)
-    out: Value = ops.arange(a, d, size=size, dtype=wanted)
+    out: Tensor = ops.arange(a, d, size=size, dtype=wanted)
     plan = ops.arange.plans.get((type(a), type(d), size, wanted))
     if plan is not None and all(type(x) in (int, float, type(None)) for x in key[:3]):
         if len(_ranges) >= 1024:
@@ -276,7 +283,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> Any:
+) -> Tensor:
     """`num` numbers evenly spaced from `start` to `stop`, which is the last one unless `endpoint`
     is False.
 
@@ -298,7 +305,7 @@ def eye(
     k: int = 0,
     dtype: Any = None,
     device: Any = None,
-) -> Any:
+) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere.
 
     >>> import weft as wf
@@ -319,7 +326,7 @@ def _offset(k: Any, place: str) -> int:
         raise DTypeError(place, expected="an integer diagonal", got=repr(k)) from None
 
 
-def tril(x: Any, /, *, k: int = 0) -> Any:
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """Zeros above the k-th diagonal of the last two axes.
 
     >>> import weft as wf
@@ -330,7 +337,7 @@ def tril(x: Any, /, *, k: int = 0) -> Any:
     return joining.tril(value(x), offset=_offset(k, "tril"))
 
 
-def triu(x: Any, /, *, k: int = 0) -> Any:
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """Zeros below the k-th diagonal of the last two axes.
 
     >>> import weft as wf
@@ -341,7 +348,7 @@ def triu(x: Any, /, *, k: int = 0) -> Any:
     return joining.triu(value(x), offset=_offset(k, "triu"))
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinates of a grid, one tensor for each axis; with "xy" the first two axes are swapped.
 
     >>> import weft as wf
@@ -366,7 +373,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     return tuple(out)
 
 
-def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = int64) -> Any:
+def one_hot(x: Any, num_classes: int = -1, *, dtype: Any = int64) -> Tensor:
     """A last axis of zeros with a one where the index says; -1 classes means one more than the
     largest index.
 

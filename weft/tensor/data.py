@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from weft.types import DType, as_dtype
 from weft.types.dtype import float32, int64
 from weft.types.size import is_symbolic
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
 __all__ = ["asarray", "from_dlpack", "tensor"]
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor with a copy of `data`: numbers, nested lists of them, NumPy arrays, tensors.
 
     Python floats give float32, ints int64, bools bool; arrays keep their dtype.
@@ -33,7 +36,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return finished(_copied(data, dtype, "tensor"), requires_grad)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor of `obj`. Tensors are given back as they are unless that needs another dtype; all
     else is copied.
 
@@ -51,8 +54,9 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     if copy is not None:
         flag(copy, "asarray")
     if isinstance(obj, Value):
+        same: Any = obj
         if wanted is None or wanted is obj.type.dtype:
-            return copied(obj) if copy else obj
+            return copied(obj) if copy else same
         if copy is False:
             raise SharingError(
                 "asarray", expected=f"{obj.type.dtype.name} without a copy", got=wanted.name
@@ -71,7 +75,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     return _copied(obj, wanted, "asarray")
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of `x`, which has `__dlpack__`: a NumPy array, a PyTorch tensor on the
     CPU. No element is copied unless `copy` is True.
 
@@ -96,7 +100,7 @@ def finished(x: Any, requires_grad: bool) -> Any:
     return x
 
 
-def _copied(data: Any, dtype: Any, place: str) -> Value:
+def _copied(data: Any, dtype: Any, place: str) -> Tensor:
     wanted = None if dtype is None else as_dtype(dtype)
     if is_symbolic(data) and (wanted is None or wanted.is_float):
         return full(data, shape=(), dtype=wanted or as_dtype(data.__class__))

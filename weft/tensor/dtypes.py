@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -10,10 +10,13 @@ import numpy as np
 from weft.errors import DTypeError
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, installed
-from weft.tensor.arguments import flag, on_cpu
+from weft.tensor.arguments import flag, on_cpu, value
 from weft.types import DType, as_dtype, result_dtype
 from weft.types.promotion import promote
 from weft.types.record import dataclass
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 _KINDS = {
     "bool": "b",
@@ -26,7 +29,7 @@ _KINDS = {
 }
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Tensor:
     """The same values as another dtype. A tensor that already has it may be given back as it is if
     `copy` is False.
 
@@ -44,7 +47,7 @@ def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
         plan = None
     if plan is not None:
         return installed.launch(plan, x)
-    v, d = x if isinstance(x, Value) else installed.lift(x), as_dtype(dtype)
+    v, d = value(x), as_dtype(dtype)
     if v.type.dtype is d:
         return ew.copy(v) if flag(copy, "astype") else v
     return ew.astype(v, dtype=d)

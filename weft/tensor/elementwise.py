@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import DTypeError, NumericsError
 from weft.ops import elementwise as ew
@@ -16,6 +16,9 @@ from weft.ops.define import Op, Value, installed
 from weft.tensor.arguments import integer, value
 from weft.tensor.operators import beyond, refuse_zero
 from weft.types.dtype import float64
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 #: name -> docstring: the examples of this file's functions, for doctest
 __test__: dict[str, str] = {}
@@ -28,10 +31,10 @@ def _documented(f: Callable[..., Any], op: Op, says: str, example: str, shows: s
     f.__doc__ = __test__[op.name] = f"{says}\n\n>>> import weft as wf\n>>> {call}\n{shows}\n"
 
 
-def _one(op: Op, says: str, example: str, shows: str) -> Callable[[Any], Any]:
+def _one(op: Op, says: str, example: str, shows: str) -> Callable[[Any], Tensor]:
     plans = op.plans
 
-    def function(x: Any, /) -> Any:
+    def function(x: Any, /) -> Tensor:
         try:
             plan = plans[(x.data.layout,)]
         except (KeyError, AttributeError, ValueError):
@@ -44,10 +47,10 @@ def _one(op: Op, says: str, example: str, shows: str) -> Callable[[Any], Any]:
 
 def _two(
     op: Op, says: str, example: str, shows: str, divides: bool = False
-) -> Callable[[Any, Any], Any]:
+) -> Callable[[Any, Any], Tensor]:
     plans = op.plans
 
-    def function(a: Any, b: Any, /) -> Any:
+    def function(a: Any, b: Any, /) -> Tensor:
         if divides:
             refuse_zero(op, a, b)
         try:
@@ -61,10 +64,10 @@ def _two(
     return function
 
 
-def _compared(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any], Any]:
+def _compared(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any], Tensor]:
     plain = _two(op, says, example, shows)
 
-    def function(a: Any, b: Any, /) -> Any:
+    def function(a: Any, b: Any, /) -> Tensor:
         try:
             return plain(a, b)
         except NumericsError:
@@ -84,8 +87,8 @@ _FLIPPED = {
 }  # fmt: skip
 
 
-def _three(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any, Any], Any]:
-    def function(a: Any, b: Any, c: Any, /) -> Any:
+def _three(op: Op, says: str, example: str, shows: str) -> Callable[[Any, Any, Any], Tensor]:
+    def function(a: Any, b: Any, c: Any, /) -> Tensor:
         return op(a, b, c)
 
     _documented(function, op, says, example, shows)
@@ -279,7 +282,7 @@ where = _three(
 )
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     """x kept between min and max; None leaves a side open.
 
     >>> import weft as wf
@@ -307,7 +310,7 @@ def rounded(x: Value, digits: Any) -> Any:
     d = x.type.dtype
     if n > 300 or (n >= 0 and not d.is_float):
         return ew.copy(x)
-    by = 10.0 ** min(abs(n), 300)
+    by = 10.0 ** min(max(n, -n), 300)  # `abs` is that of tensors here
     if not d.is_float:
         return ew.astype(round(ew.astype(x, dtype=float64) / by) * by, dtype=d)
     return round(x * by) / by if n >= 0 else round(x / by) * by

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from weft.ops.movement import broadcast_to, permute_dims, reshape, slice_
 from weft.tensor.arguments import integer, sizes, value
 from weft.types import normalize_axes, normalize_axis, result_dtype
 from weft.types.dtype import bool_
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 as_value = value  # where an argument has its name
 __all__ = [
@@ -35,7 +38,7 @@ __all__ = [
 ]
 
 
-def _values(arrays: Any, place: str) -> list[Value]:
+def _values(arrays: Any, place: str) -> list[Tensor]:
     """Operands of one dtype."""
     if not isinstance(arrays, Iterable) or isinstance(arrays, (Value, np.ndarray, str)):
         raise DTypeError(place, expected="a sequence of tensors", got=type(arrays).__name__)
@@ -49,7 +52,7 @@ def _values(arrays: Any, place: str) -> list[Value]:
     return xs
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     """Tensors one behind the other along an axis; with axis None, flattened first.
 
     >>> import weft as wf
@@ -79,7 +82,7 @@ def _found(op: Op, arrays: Any, axis: Any) -> Any:
         return None
 
 
-def _remember(op: Op, arrays: Any, xs: list[Value], axis: Any, meant: int) -> None:
+def _remember(op: Op, arrays: Any, xs: Sequence[Value], axis: Any, meant: int) -> None:
     if axis.__class__ is int and all(map(operator.is_, arrays, xs)):
         layouts = [x.data.layout if isinstance(x.data, Buffer) else None for x in xs]
         plan = op.plans.get((*layouts, meant))
@@ -87,7 +90,7 @@ def _remember(op: Op, arrays: Any, xs: list[Value], axis: Any, meant: int) -> No
             op.plans[*layouts, axis, int] = plan
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis.
 
     >>> import weft as wf
@@ -105,7 +108,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     return out
 
 
-def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Pieces along an axis: each of one size (the last may be smaller), or of the sizes given. No
     element is copied.
 
@@ -136,7 +139,7 @@ def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
     return tuple(out)
 
 
-def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size (the last may be smaller) along an axis.
 
     >>> import weft as wf
@@ -151,7 +154,7 @@ def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     return split(v, max(1, -(-n // count)), axis)
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Any:
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """The elements in reverse order along some axes, or all. No element is copied.
 
     >>> import weft as wf
@@ -170,7 +173,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     )
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
     """Elements moved along axes, those that leave coming in at the other end; with axis None along
     the flattened tensor.
 
@@ -195,7 +198,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return ops.roll(v, shifts=tuple(by % max(n, 1) for by, n in zip(total, shape, strict=True)))
 
 
-def tile(x: Any, repetitions: Any, /) -> Any:
+def tile(x: Any, repetitions: Any, /) -> Tensor:
     """The whole tensor repeated along each axis.
 
     >>> import weft as wf
@@ -215,7 +218,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     return reshape(out, shape=tuple(t * n for t, n in zip(times, shape, strict=True)))
 
 
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element repeated: all as often, or each as often as a sequence says. With axis None of
     the flattened tensor.
 
@@ -250,7 +253,9 @@ def _repeated(n: int, counts: tuple[int, ...]) -> np.ndarray[Any, Any]:
         raise AllocationError("repeat", expected="fewer elements", got=got) from None
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> Tensor:
     """Differences of neighbours along an axis, n times over; of bools, whether they differ.
 
     >>> import weft as wf
@@ -278,7 +283,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     return v
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """A diagonal of the last two axes. No element is copied.
 
     >>> import weft as wf
@@ -289,7 +294,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return ops.diagonal(value(x), offset=max(-(2**62), min(2**62, k)))
 
 
-def diag(x: Any, /, *, offset: int = 0) -> Any:
+def diag(x: Any, /, *, offset: int = 0) -> Tensor:
     """A square matrix with the elements of a 1-D tensor on its diagonal; of a matrix, its diagonal.
 
     >>> import weft as wf
@@ -329,7 +334,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
     return padding.extend(v, widths=tuple(pairs), mode=mode)
 
 
-def _cropped(v: Value, pairs: list[tuple[int, int]]) -> tuple[Value, list[tuple[int, int]]]:
+def _cropped(v: Tensor, pairs: list[tuple[int, int]]) -> tuple[Tensor, list[tuple[int, int]]]:
     starts = tuple(max(-a, 0) for a, _ in pairs)
     left: Any = [n - max(-a, 0) - max(-b, 0) for n, (a, b) in zip(v.type.shape, pairs, strict=True)]
     if min(left) < 0:
@@ -343,7 +348,7 @@ def _cropped(v: Value, pairs: list[tuple[int, int]]) -> tuple[Value, list[tuple[
     return v, [(max(a, 0), max(b, 0)) for a, b in pairs]
 
 
-def swapped(x: Value, axis: int) -> tuple[Value, tuple[int, ...] | None]:
+def swapped(x: Tensor, axis: int) -> tuple[Tensor, tuple[int, ...] | None]:
     """`axis` brought to the end, and how to bring it back (None where it was there)."""
     if axis == x.type.ndim - 1:
         return x, None

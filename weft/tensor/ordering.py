@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.buffer import Buffer
 from weft.buffer.interchange import to_numpy
@@ -20,6 +20,9 @@ from weft.tensor.selection import one_axis, take
 from weft.types import TensorType, normalize_axes, result_dtype
 from weft.types.dtype import bool_, int64
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
 __all__ = [
     "argsort",
     "count_nonzero",
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along an axis in order; NaNs are larger than all others.
 
     >>> import weft as wf
@@ -44,7 +47,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return _ordered(order.sort, x, axis, descending)
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements along an axis are, in order. Equal ones keep theirs.
 
     >>> import weft as wf
@@ -54,7 +57,7 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return _ordered(order.argsort, x, axis, descending)
 
 
-def _ordered(op: Op, x: Any, axis: Any, descending: bool) -> Value:
+def _ordered(op: Op, x: Any, axis: Any, descending: bool) -> Tensor:
     v = value(x)
     if not v.type.ndim:
         raise ShapeError(op.name, expected="at least one axis", got=str(v.type))
@@ -66,8 +69,8 @@ def _ordered(op: Op, x: Any, axis: Any, descending: bool) -> Value:
 class TopK(NamedTuple):
     """What `topk` gives."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> TopK:
@@ -89,7 +92,7 @@ def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> TopK:
     return TopK(values, places)
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Where each element of x2 could be put into the ascending x1: before its equals ("left") or
     behind ("right").
 
@@ -109,7 +112,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 # places of nonzero elements
 
 
-def flat_nonzero(v: Value, place: str) -> Value:
+def flat_nonzero(v: Value, place: str) -> Tensor:
     """Row-major positions of the elements that are not zero."""
     if not isinstance(data_of(v), Buffer):
         raise CaptureError(
@@ -122,7 +125,7 @@ def flat_nonzero(v: Value, place: str) -> Value:
     return searching.nonzero_places(v, starts, many=int(to_numpy(starts.data)[-1]))
 
 
-def nonzero(x: Any, /) -> tuple[Any, ...]:
+def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Where the elements are that are not zero: one tensor of indices for each axis.
 
     >>> import weft as wf
@@ -139,7 +142,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return (rest, *reversed(out))
 
 
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements are not zero.
 
     >>> import weft as wf
@@ -158,24 +161,24 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 class UniqueAll(NamedTuple):
     """What `unique_all` gives."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
 
 
 class UniqueCounts(NamedTuple):
     """What `unique_counts` gives."""
 
-    values: Any
-    counts: Any
+    values: Tensor
+    counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
     """What `unique_inverse` gives."""
 
-    values: Any
-    inverse_indices: Any
+    values: Tensor
+    inverse_indices: Tensor
 
 
 def unique_all(x: Any, /) -> UniqueAll:
@@ -220,7 +223,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     )
 
 
-def unique_values(x: Any, /) -> Any:
+def unique_values(x: Any, /) -> Tensor:
     """The distinct elements, in order.
 
     >>> import weft as wf

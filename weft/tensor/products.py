@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import DTypeError
 from weft.ops import einsum as ops
-from weft.ops.define import Value, installed
+from weft.ops.define import installed
 from weft.ops.linalg import matmul as contracted
 from weft.tensor.arguments import value
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
-def matmul(a: Any, b: Any, /) -> Any:
+
+def matmul(a: Any, b: Any, /) -> Tensor:
     """The matrix product over the last two axes; leading axes broadcast, and a vector is a row or a
     column.
 
@@ -28,7 +31,7 @@ def matmul(a: Any, b: Any, /) -> Any:
     return contracted(*ops.same_dtype(value(a), value(b)))
 
 
-def tensordot(a: Any, b: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(a: Any, b: Any, /, *, axes: Any = 2) -> Tensor:
     """The sum of products over pairs of axes: the last `axes` of a with the first of b, or the
     pairs listed.
 
@@ -36,20 +39,22 @@ def tensordot(a: Any, b: Any, /, *, axes: Any = 2) -> Any:
     >>> wf.tensordot(wf.ones((2, 3, 4)), wf.ones((4, 3)), axes=((1, 2), (1, 0)))
     tensor([12., 12.])
     """
-    return ops.tensordot(value(a), value(b), axes)
+    out: Any = ops.tensordot(value(a), value(b), axes)
+    return out
 
 
-def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Any:
+def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
     """The sum of products along one axis; other axes broadcast.
 
     >>> import weft as wf
     >>> wf.vecdot(wf.tensor([[1.0, 2.0], [3.0, 4.0]]), wf.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    return ops.vecdot(value(a), value(b), axis)
+    out: Any = ops.vecdot(value(a), value(b), axis)
+    return out
 
 
-def outer(a: Any, b: Any, /) -> Any:
+def outer(a: Any, b: Any, /) -> Tensor:
     """Every element of one vector times every element of another.
 
     >>> import weft as wf
@@ -57,10 +62,11 @@ def outer(a: Any, b: Any, /) -> Any:
     tensor([[3, 4],
             [6, 8]])
     """
-    return ops.einsum("i,j->ij", value(a), value(b))
+    out: Any = ops.einsum("i,j->ij", value(a), value(b))
+    return out
 
 
-def einsum(equation: str, /, *operands: Any) -> Any:
+def einsum(equation: str, /, *operands: Any) -> Tensor:
     """A sum of products over named axes: letters that the result lacks are summed, `...`
     broadcasts.
 
@@ -72,5 +78,5 @@ def einsum(equation: str, /, *operands: Any) -> Any:
         raise DTypeError(
             "einsum", expected="an equation first, such as 'ij,jk->ik'", got=type(equation).__name__
         )
-    vs: list[Value] = [value(x) for x in operands]
-    return ops.einsum(equation, *vs)
+    out: Any = ops.einsum(equation, *map(value, operands))
+    return out

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import CaptureError, DTypeError, NumericsError, ShapeError
 from weft.ops import random as ops
@@ -22,6 +22,9 @@ from weft.tensor.arguments import integer, sizes, value
 from weft.tensor.data import finished
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64, uint64
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 __all__ = [
     "bernoulli",
@@ -132,7 +135,7 @@ def _again(op: Op, shape: Any, dtype: Any) -> Value | None:
     return installed.launch(plan, *_generator.draw(count))
 
 
-def _first(op: Op, said: Any, place: str, dtype: Any) -> Value:
+def _first(op: Op, said: Any, place: str, dtype: Any) -> Tensor:
     shape, d = _shaped(said, place), _floating(dtype, place)
     out = _drawn(op, shape, d)
     plan = op.plans.get((int, int, shape, d))
@@ -143,7 +146,7 @@ def _first(op: Op, said: Any, place: str, dtype: Any) -> Value:
     return out
 
 
-def _drawn(op: Op, shape: tuple[int, ...], dtype: DType, *more: int) -> Value:
+def _drawn(op: Op, shape: tuple[int, ...], dtype: DType, *more: int) -> Tensor:
     size = TensorType(shape, dtype).size
     return op(*_generator.draw(size * counters(op.name, dtype)), *more, shape=shape, dtype=dtype)
 
@@ -159,7 +162,7 @@ def _floating(dtype: Any, place: str) -> DType:
     return d
 
 
-def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Uniform in [0, 1): `rand((2, 3))` or `rand(2, 3)`.
 
     >>> import weft as wf
@@ -172,7 +175,7 @@ def rand(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return out if requires_grad is False else finished(out, requires_grad)
 
 
-def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
+def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Normal, of mean 0 and variance 1: `randn((2, 3))` or `randn(2, 3)`.
 
     >>> import weft as wf
@@ -185,7 +188,7 @@ def randn(*shape: Any, dtype: Any = None, requires_grad: bool = False) -> Any:
     return out if requires_grad is False else finished(out, requires_grad)
 
 
-def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None) -> Any:
+def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None) -> Tensor:
     """Integers of [low, high), each alike: `randint(0, 10, (2, 3))`, or `randint(10, (2, 3))` from
     0.
 
@@ -213,7 +216,7 @@ def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = None)
     )
 
 
-def bernoulli(p: Any, shape: Any = None, *, dtype: Any = None) -> Any:
+def bernoulli(p: Any, shape: Any = None, *, dtype: Any = None) -> Tensor:
     """Ones with probability `p`, zeros otherwise: of a tensor of probabilities, or of one number
     and a shape.
 
@@ -231,7 +234,7 @@ def bernoulli(p: Any, shape: Any = None, *, dtype: Any = None) -> Any:
     return astype(chosen, dtype=of if dtype is None else as_dtype(dtype))
 
 
-def permutation(x: Any) -> Any:
+def permutation(x: Any) -> Tensor:
     """The numbers 0 to x - 1 in random order, or a tensor's rows along its first axis.
 
     >>> import weft as wf

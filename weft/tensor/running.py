@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.ops import cumulative
 from weft.ops.creation import full
-from weft.ops.define import Op, Value
+from weft.ops.define import Op
 from weft.ops.joining import concat
 from weft.ops.reduction import accumulated
 from weft.tensor.arguments import flag, value
 from weft.tensor.selection import one_axis
 from weft.types import as_dtype
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
 __all__ = ["cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum"]
 
 
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """The sums of the elements up to each one along an axis; with `include_initial` a zero comes
     first.
 
@@ -31,7 +34,7 @@ def cumulative_sum(
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """The products of the elements up to each one along an axis; with `include_initial` a one comes
     first.
 
@@ -44,18 +47,18 @@ def cumulative_prod(
 
 def _running(
     op: Op, x: Any, axis: Any, dtype: Any, include_initial: bool, initial: int, **attrs: Any
-) -> Value:
+) -> Tensor:
     v = value(x)
     a = one_axis(axis, v, op.name)
     d = accumulated(v.type.dtype) if dtype is None else as_dtype(dtype)
-    out: Value = op(v, axis=a, dtype=d, **attrs)
+    out: Tensor = op(v, axis=a, dtype=d, **attrs)
     if not flag(include_initial, op.name):
         return out
     shape = tuple(1 if k == a else n for k, n in enumerate(v.type.shape))
     return concat(full(initial, shape=shape, dtype=d), out, axis=a)
 
 
-def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
+def cumulative_max(x: Any, /, *, axis: int | None = None) -> Tensor:
     """The largest element up to each one along an axis; the first NaN stays.
 
     >>> import weft as wf
@@ -66,7 +69,7 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
     return cumulative.cumulative_max(v, axis=one_axis(axis, v, "cumulative_max"))[0]
 
 
-def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
+def cumulative_min(x: Any, /, *, axis: int | None = None) -> Tensor:
     """The smallest element up to each one along an axis; the first NaN stays.
 
     >>> import weft as wf

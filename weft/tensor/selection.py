@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from weft.tensor.data import asarray
 from weft.types import broadcast_shapes, normalize_axis
 from weft.types.dtype import int64
 
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
 __all__ = ["index_add", "scatter", "scatter_add", "take", "take_along_axis"]
 
 
@@ -32,7 +35,7 @@ def one_axis(axis: Any, v: Value, place: str) -> int:
     return normalize_axis(axis, v.type.ndim, place)
 
 
-def _indices(x: Any, place: str) -> Value:
+def _indices(x: Any, place: str) -> Tensor:
     v = value(x) if not isinstance(x, (list, tuple)) else asarray(x)
     if not v.type.dtype.is_int:
         if v.type.size or isinstance(x, Value):
@@ -55,7 +58,7 @@ def _named(run: Callable[[], Any], place: str, index: Value, axis: int, n: Any) 
         ) from None
 
 
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The rows along an axis that integers name.
 
     >>> import weft as wf
@@ -67,7 +70,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return _named(lambda: rows.take(v, index, axis=a), "take", index, a, v.type.shape[a])
 
 
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """One element for each index, along an axis; the other axes are broadcast.
 
     >>> import weft as wf
@@ -88,12 +91,12 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     return _named(lambda: along.take_along_axis(v, index, axis=a), "take_along_axis", index, a, n)
 
 
-def _spread(v: Value, shape: Any, axis: int, n: Any) -> Value:
+def _spread(v: Tensor, shape: Any, axis: int, n: Any) -> Tensor:
     whole = (*shape[:axis], n, *shape[axis + 1 :])
     return v if v.type.shape == whole else broadcast_to(v, shape=whole)
 
 
-def scatter_add(x: Any, axis: int, index: Any, src: Any) -> Any:
+def scatter_add(x: Any, axis: int, index: Any, src: Any) -> Tensor:
     """x with the elements of `src` added at the places that `index` names along an axis, in order.
 
     >>> import weft as wf
@@ -103,7 +106,7 @@ def scatter_add(x: Any, axis: int, index: Any, src: Any) -> Any:
     return _scatter(along.scatter_add, x, axis, index, src)
 
 
-def scatter(x: Any, axis: int, index: Any, src: Any) -> Any:
+def scatter(x: Any, axis: int, index: Any, src: Any) -> Tensor:
     """x with the elements at the places that `index` names along an axis replaced by those of
     `src`, or by a number.
 
@@ -114,7 +117,7 @@ def scatter(x: Any, axis: int, index: Any, src: Any) -> Any:
     return _scatter(along.scatter, x, axis, index, src)
 
 
-def _scatter(op: Op, x: Any, axis: Any, index: Any, src: Any) -> Value:
+def _scatter(op: Op, x: Any, axis: Any, index: Any, src: Any) -> Tensor:
     place = op.name
     v, i, s = value(x), _indices(index, place), value(src)
     a = one_axis(axis, v, place)
@@ -150,13 +153,13 @@ def _scatter(op: Op, x: Any, axis: Any, index: Any, src: Any) -> Value:
     )
 
 
-def _corner(v: Value, shape: Any) -> Value:
+def _corner(v: Tensor, shape: Any) -> Tensor:
     if v.type.shape == shape:
         return v
     return slice_(v, starts=(0,) * len(shape), sizes=shape, steps=(1,) * len(shape))
 
 
-def index_add(x: Any, axis: int, index: Any, source: Any) -> Any:
+def index_add(x: Any, axis: int, index: Any, source: Any) -> Tensor:
     """x with the rows of `source` added to those that a 1-D `index` names along an axis, in order.
 
     >>> import weft as wf

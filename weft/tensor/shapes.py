@@ -5,22 +5,25 @@ operand.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.buffer import Buffer
 from weft.errors import ShapeError
 from weft.ops import movement as ops
-from weft.ops.define import Value, installed
+from weft.ops.define import installed
 from weft.ops.elementwise import copy as copied
 from weft.tensor.arguments import flag, remember, sizes, value
 from weft.types import broadcast_shapes, normalize_axes, normalize_axis
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 #: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
 #: data
 _MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
-def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
     """The same elements in row-major order under another shape; one size may be -1, for what is
     left.
 
@@ -60,7 +63,7 @@ def reshape_method(x: Any, *shape: Any) -> Any:
     return installed.launch(plan, x)
 
 
-def _reshape(x: Any, shape: Any, said: Any) -> Value:
+def _reshape(x: Any, shape: Any, said: Any) -> Tensor:
     v, whole = value(x), sizes(shape, "reshape")
     if -1 in whole:
         rest = math.prod(n for n in whole if n != -1)
@@ -74,12 +77,12 @@ def _reshape(x: Any, shape: Any, said: Any) -> Value:
                 "reshape", expected=f"a shape of {v.type.size} elements", got=str(whole), hint=hint
             )
         whole = tuple(v.type.size // rest if n == -1 else n for n in whole)
-    out: Value = ops.reshape(v, shape=whole)
+    out: Tensor = ops.reshape(v, shape=whole)
     remember(ops.reshape, v, (said,), (whole,))
     return out
 
 
-def permute_dims(x: Any, axes: Any) -> Any:
+def permute_dims(x: Any, axes: Any) -> Tensor:
     """The axes in another order.
 
     >>> import weft as wf
@@ -104,7 +107,7 @@ def permute_method(x: Any, *axes: Any) -> Any:
     return permute_dims(x, axes[0] if len(axes) == 1 else axes)
 
 
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Any) -> Tensor:
     """The last two axes swapped.
 
     >>> import weft as wf
@@ -118,7 +121,7 @@ def matrix_transpose(x: Any) -> Any:
     return permute_dims(x, (*range(n - 2), n - 1, n - 2))
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """Some axes put elsewhere; the others keep their order.
 
     >>> import weft as wf
@@ -142,7 +145,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     return permute_dims(v, tuple(order))
 
 
-def squeeze(x: Any, axis: Any = None) -> Any:
+def squeeze(x: Any, axis: Any = None) -> Tensor:
     """Without axes of one element: those named, or all of them.
 
     >>> import weft as wf
@@ -162,7 +165,7 @@ def squeeze(x: Any, axis: Any = None) -> Any:
     return ops.reshape(v, shape=tuple(n for i, n in enumerate(shape) if i not in gone))
 
 
-def expand_dims(x: Any, axis: Any = 0) -> Any:
+def expand_dims(x: Any, axis: Any = 0) -> Tensor:
     """With new axes of one element, so that they stand at the places named.
 
     >>> import weft as wf
@@ -178,7 +181,7 @@ def expand_dims(x: Any, axis: Any = 0) -> Any:
     return ops.reshape(v, shape=tuple(shape))
 
 
-def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Axes start_dim to end_dim (both included) as one, in row-major order.
 
     >>> import weft as wf
@@ -196,7 +199,7 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return ops.reshape(v, shape=(*shape[:first], joined, *shape[last + 1 :]))
 
 
-def broadcast_to(x: Any, shape: Any) -> Any:
+def broadcast_to(x: Any, shape: Any) -> Tensor:
     """Axes of one element, and missing leading axes, repeated to a shape. No element is copied.
 
     >>> import weft as wf
@@ -207,7 +210,7 @@ def broadcast_to(x: Any, shape: Any) -> Any:
     return ops.broadcast_to(value(x), shape=sizes(shape, "broadcast_to"))
 
 
-def broadcast_arrays(*xs: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*xs: Any) -> tuple[Tensor, ...]:
     """All operands, broadcast to their common shape.
 
     >>> import weft as wf
@@ -219,7 +222,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Any, ...]:
     return tuple(ops.broadcast_to(v, shape=shape) for v in vs)
 
 
-def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it.
 
     >>> import weft as wf

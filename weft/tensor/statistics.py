@@ -7,32 +7,35 @@ size 1.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import ShapeError
 from weft.ops import reduction as ops
-from weft.ops.define import Op, Value, installed
+from weft.ops.define import Op, installed
 from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
 from weft.tensor.arguments import flag, number, remember, value
 from weft.types import as_dtype, normalize_axes, normalize_axis
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
 
 #: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
 #: data
 _MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
-def _fold(op: Op, x: Any, axis: Any, keepdims: Any, **more: Any) -> Value:
+def _fold(op: Op, x: Any, axis: Any, keepdims: Any, **more: Any) -> Tensor:
     """The call in full, remembered for the next one."""
     v = value(x)
     axes = normalize_axes(axis, v.type.ndim, op.name)
-    out: Value = op(v, axes=axes, keepdims=flag(keepdims, op.name), **more)
+    out: Tensor = op(v, axes=axes, keepdims=flag(keepdims, op.name), **more)
     said = (axis, keepdims, *more.values(), axis.__class__, keepdims.__class__)
     remember(op, v, said, (axes, keepdims, *more.values()))
     return out
 
 
-def _fold_as(op: Op, x: Any, axis: Any, keepdims: Any, dtype: Any) -> Value:
+def _fold_as(op: Op, x: Any, axis: Any, keepdims: Any, dtype: Any) -> Tensor:
     """Converted first, so that nothing is lost on the way; integers wrap to the dtype at the
     end.
     """
@@ -41,7 +44,7 @@ def _fold_as(op: Op, x: Any, axis: Any, keepdims: Any, dtype: Any) -> Value:
     return out if out.type.dtype is d else astype(out, dtype=d)
 
 
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum of the elements. Integers add up in 64 bits unless `dtype` says otherwise.
 
     >>> import weft as wf
@@ -57,7 +60,7 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     return installed.launch(plan, x)
 
 
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product of the elements. Integers multiply in 64 bits unless `dtype` says otherwise.
 
     >>> import weft as wf
@@ -69,7 +72,7 @@ def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False)
     return _fold(ops.prod, x, axis, keepdims)
 
 
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The largest element; NaN if there is one. Elements that tie share the gradient.
 
     >>> import weft as wf
@@ -83,7 +86,7 @@ def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return installed.launch(plan, x)
 
 
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element; NaN if there is one. Elements that tie share the gradient.
 
     >>> import weft as wf
@@ -97,7 +100,7 @@ def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return installed.launch(plan, x)
 
 
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The sum divided by the number of elements. Integers are taken as float32.
 
     >>> import weft as wf
@@ -111,7 +114,7 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return installed.launch(plan, x)
 
 
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The sum of squared distances from the mean, divided by n - correction.
 
     >>> import weft as wf
@@ -123,7 +126,7 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     )
 
 
-def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance.
 
     >>> import weft as wf
@@ -135,7 +138,7 @@ def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     )
 
 
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether some element is not zero.
 
     >>> import weft as wf
@@ -145,7 +148,7 @@ def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _fold(ops.any, x, axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Whether no element is zero.
 
     >>> import weft as wf
@@ -155,7 +158,7 @@ def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _fold(ops.all, x, axis, keepdims)
 
 
-def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Where the first largest element is, along an axis or in row-major order.
 
     >>> import weft as wf
@@ -165,7 +168,7 @@ def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _position(ops.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Where the first smallest element is, along an axis or in row-major order.
 
     >>> import weft as wf
@@ -175,7 +178,7 @@ def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _position(ops.argmin, x, axis, keepdims)
 
 
-def _position(op: Op, x: Any, axis: Any, keepdims: Any) -> Value:
+def _position(op: Op, x: Any, axis: Any, keepdims: Any) -> Tensor:
     v, kept = value(x), flag(keepdims, op.name)
     if isinstance(axis, (tuple, list)):
         raise ShapeError(op.name, expected="one axis, or None for all", got=str(axis))
@@ -183,5 +186,5 @@ def _position(op: Op, x: Any, axis: Any, keepdims: Any) -> Value:
         return op(v, axes=(normalize_axis(axis, v.type.ndim, op.name),), keepdims=kept)
     if axis is not None:
         normalize_axis(axis, 0, op.name)
-    out: Value = op(reshape(v, shape=(v.type.size,)), axes=(0,), keepdims=False)
+    out: Tensor = op(reshape(v, shape=(v.type.size,)), axes=(0,), keepdims=False)
     return reshape(out, shape=(1,) * v.type.ndim) if kept else out

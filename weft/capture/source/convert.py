@@ -114,6 +114,7 @@ def _tree(node: Any, owner: str) -> Any:
     if isinstance(node, ast.Lambda):
         node.body = converter.visit(node.body)
         return at(node, ast.Expr(node))
+    node.type_params = []  # of `def f[T](x)`, since 3.12: those of the function itself, free here
     return converter.function(node)
 
 

@@ -19,10 +19,11 @@ from weft.ops.normalization import (
 from weft.tensor import elementwise as fast
 from weft.tensor.arguments import flag, floating, number, remember, value
 from weft.tensor.dtypes import astype
+from weft.tensor.tensor import Tensor
 from weft.types import normalize_axes, normalize_axis
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: Any, inplace: bool = False) -> Tensor:
     """x where it is positive, else 0.
 
     >>> import weft as wf
@@ -32,7 +33,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return fast.relu(input)
 
 
-def relu6(input: Any, inplace: bool = False) -> Any:
+def relu6(input: Any, inplace: bool = False) -> Tensor:
     """x kept between 0 and 6.
 
     >>> import weft as wf
@@ -42,7 +43,9 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return hardtanh(input, 0.0, 6.0)
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(
+    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """x kept between two bounds.
 
     >>> import weft as wf
@@ -52,7 +55,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return ew.clip(value(input), min_val, max_val)
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where it is positive, else negative_slope * x.
 
     >>> import weft as wf
@@ -62,7 +65,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return ops.leaky_relu(input, negative_slope)
 
 
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: Any, weight: Any) -> Tensor:
     """leaky_relu with a slope that is learnt: one number, or one per channel of x (N, C, …).
 
     >>> import weft as wf
@@ -79,7 +82,7 @@ def prelu(input: Any, weight: Any) -> Any:
     return ops.leaky_relu(x, w)
 
 
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1).
 
     >>> import weft as wf
@@ -89,7 +92,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return ops.elu(input, alpha)
 
 
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where it is positive, else alpha * (exp(x / alpha) - 1).
 
     >>> import weft as wf
@@ -101,7 +104,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return ops.celu(input, alpha)
 
 
-def selu(input: Any, inplace: bool = False) -> Any:
+def selu(input: Any, inplace: bool = False) -> Tensor:
     """elu, scaled so that activations keep mean 0 and variance 1.
 
     >>> import weft as wf
@@ -111,7 +114,7 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return ops.selu(input)
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
+def gelu(input: Any, approximate: str = "none") -> Tensor:
     """x times the normal distribution function of x; with approximate="tanh", of a tanh near it.
 
     >>> import weft as wf
@@ -123,7 +126,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return ew.gelu(input) if approximate == "none" else ops.gelu_tanh(input)
 
 
-def silu(input: Any, inplace: bool = False) -> Any:
+def silu(input: Any, inplace: bool = False) -> Tensor:
     """x * sigmoid(x).
 
     >>> import weft as wf
@@ -133,7 +136,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return ew.silu(input)
 
 
-def mish(input: Any, inplace: bool = False) -> Any:
+def mish(input: Any, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)).
 
     >>> import weft as wf
@@ -143,7 +146,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
     return ops.mish(input)
 
 
-def sigmoid(input: Any) -> Any:
+def sigmoid(input: Any) -> Tensor:
     """1 / (1 + exp(-x)).
 
     >>> import weft as wf
@@ -153,7 +156,7 @@ def sigmoid(input: Any) -> Any:
     return fast.sigmoid(input)
 
 
-def logsigmoid(input: Any) -> Any:
+def logsigmoid(input: Any) -> Tensor:
     """The logarithm of sigmoid, exact where that is small.
 
     >>> import weft as wf
@@ -163,7 +166,7 @@ def logsigmoid(input: Any) -> Any:
     return ew.log_sigmoid(input)
 
 
-def tanh(input: Any) -> Any:
+def tanh(input: Any) -> Tensor:
     """The hyperbolic tangent.
 
     >>> import weft as wf
@@ -173,7 +176,7 @@ def tanh(input: Any) -> Any:
     return fast.tanh(input)
 
 
-def hardswish(input: Any, inplace: bool = False) -> Any:
+def hardswish(input: Any, inplace: bool = False) -> Tensor:
     """x * clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -183,7 +186,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return ops.hardswish(input)
 
 
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:
     """clip(x + 3, 0, 6) / 6.
 
     >>> import weft as wf
@@ -193,7 +196,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return ops.hardsigmoid(input)
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, and x itself where beta * x is above a threshold.
 
     >>> import weft as wf
@@ -209,7 +212,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     return ops.softplus_scaled(input, beta, threshold)
 
 
-def softsign(input: Any) -> Any:
+def softsign(input: Any) -> Tensor:
     """x / (1 + |x|).
 
     >>> import weft as wf
@@ -219,7 +222,7 @@ def softsign(input: Any) -> Any:
     return ops.softsign(input)
 
 
-def tanhshrink(input: Any) -> Any:
+def tanhshrink(input: Any) -> Tensor:
     """x - tanh(x).
 
     >>> import weft as wf
@@ -229,7 +232,7 @@ def tanhshrink(input: Any) -> Any:
     return ops.tanhshrink(input)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """x moved towards zero by lambd.
 
     >>> import weft as wf
@@ -239,7 +242,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return ops.softshrink(input, number(lambd, "softshrink", "a lambd of", least=0))
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:
     """x where it is further from zero than lambd, else 0.
 
     >>> import weft as wf
@@ -249,7 +252,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return ops.hardshrink(input, lambd)
 
 
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above a threshold, else another value.
 
     >>> import weft as wf
@@ -259,7 +262,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return ops.threshold(input, threshold, value)
 
 
-def glu(input: Any, dim: int = -1) -> Any:
+def glu(input: Any, dim: int = -1) -> Tensor:
     """The first half of an axis times the sigmoid of the second.
 
     >>> import weft as wf
@@ -285,7 +288,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     return ops.gated(a, b)
 
 
-def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis.
 
     >>> import weft as wf
@@ -301,7 +304,7 @@ def softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
     return _along(softmax_op, astype(input, dtype, copy=False), dim)
 
 
-def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: int = -1, dtype: Any = None) -> Tensor:
     """The logarithm of softmax, exact where softmax is small.
 
     >>> import weft as wf
@@ -328,7 +331,7 @@ def _along(op: Op, input: Any, dim: Any) -> Any:
     return out
 
 
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) over an axis or several, without overflow on the way.
 
     >>> import weft as wf

@@ -13,6 +13,7 @@ from weft.ops.elementwise import astype
 from weft.ops.linalg import matmul
 from weft.ops.movement import broadcast_to, reshape
 from weft.tensor.arguments import flag, floating, number, value as as_value
+from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_
 from weft.types.size import applied
 
@@ -26,7 +27,7 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Any:
+) -> Tensor:
     """softmax(q kᵀ * scale + mask) v over the last two axes: q (…, L, E), k (…, S, E), v (…, S, V).
 
     A bool mask says which pairs take part; a floating one is added to the scores. `is_causal` lets

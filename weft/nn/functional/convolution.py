@@ -10,6 +10,7 @@ from weft.ops.linalg import convolution, convolution_transpose
 from weft.ops.movement import reshape
 from weft.ops.padding import pad as pad_op
 from weft.tensor.arguments import floating, sizes
+from weft.tensor.tensor import Tensor
 
 Ints = tuple[int, ...]
 
@@ -22,7 +23,7 @@ def conv1d(
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """x (N, C, L) or (C, L) with filters (O, C / groups, K).
 
     `padding` is a number of zeros at both ends, "valid" (none) or "same" (as many as keep the
@@ -44,7 +45,7 @@ def conv2d(
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """x (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW).
 
     `padding` is a number of zeros at all edges, one per axis, "valid" (none) or "same" (as many as
@@ -66,7 +67,7 @@ def conv_transpose1d(
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
-) -> Any:
+) -> Tensor:
     """The transpose of conv1d: x (N, C, L) or (C, L) with filters (C, O / groups, K).
 
     >>> import weft as wf
@@ -97,7 +98,7 @@ def conv_transpose2d(
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
-) -> Any:
+) -> Tensor:
     """The transpose of conv2d: x (N, C, H, W) or (C, H, W) with filters (C, O / groups, KH, KW).
 
     >>> import weft as wf
@@ -143,7 +144,7 @@ def _batched(place: str, spatial: int, input: Any, weight: Any) -> tuple[Value, 
     return reshape(x, shape=(1, *x.type.shape)) if alone else x, w, alone
 
 
-def _finished(place: str, out: Value, bias: Any, alone: bool) -> Value:
+def _finished(place: str, out: Tensor, bias: Any, alone: bool) -> Tensor:
     if bias is not None:
         b = floating(bias, place)
         if b.type.shape != out.type.shape[1:2]:
@@ -164,7 +165,7 @@ def _conv(
     padding: Any,
     dilation: Any,
     groups: Any,
-) -> Value:
+) -> Tensor:
     x, w, alone = _batched(place, spatial, input, weight)
     steps, apart = (
         per_axis(place, "stride", stride, spatial, 1),
@@ -203,7 +204,7 @@ def _transposed(
     output_padding: Any,
     groups: Any,
     dilation: Any,
-) -> Value:
+) -> Tensor:
     x, w, alone = _batched(place, spatial, input, weight)
     steps, apart = (
         per_axis(place, "stride", stride, spatial, 1),

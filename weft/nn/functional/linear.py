@@ -25,10 +25,11 @@ from weft.tensor.arguments import (
 )
 from weft.tensor.random import rand
 from weft.tensor.statistics import max as largest, min as smallest
+from weft.tensor.tensor import Tensor
 from weft.types.dtype import int64
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """x Wᵀ + b over the last axis of x (…, in); W is (out, in) or (in,), b (out,).
 
     >>> import weft as wf
@@ -47,7 +48,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + value(bias)
 
 
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """x₁ᵀ W y₂ + b over the last axes; W is (out, in1, in2).
 
     >>> import weft as wf
@@ -75,7 +76,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else out + value(bias)
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
     """The rows of a table (n, d) that integers name. The row `padding_idx` is given no gradient.
 
     >>> import weft as wf
@@ -104,7 +105,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return where(blank, rows.detach(), rows)
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """A last axis of zeros with a one where the index says. -1 classes: as many as the largest
     index needs.
 
@@ -129,7 +130,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     return one_hot_op(x, size=num_classes, dtype=int64)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, elements are zeroed with probability p and the others divided by 1 - p.
 
     `inplace` is taken for PyTorch's sake and changes nothing.
@@ -145,7 +146,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return _thinned(x, x.type.shape, p)
 
 
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of x (N, C, L) are dropped, the others divided by 1 - p.
 
     >>> import weft as wf
@@ -155,7 +156,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _drop_channels("dropout1d", input, p, training, 1)
 
 
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of x (N, C, H, W) are dropped, the others divided by 1 - p.
 
     >>> import weft as wf
@@ -165,7 +166,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _drop_channels("dropout2d", input, p, training, 2)
 
 
-def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: int) -> Value:
+def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: int) -> Tensor:
     x = floating(input, place)
     p = number(p, place, "a probability", 0, 1)
     if x.type.ndim not in (spatial + 1, spatial + 2):
@@ -176,7 +177,7 @@ def _drop_channels(place: str, input: Any, p: float, training: bool, spatial: in
     return _thinned(x, (*x.type.shape[:lead], *(1,) * spatial), p)
 
 
-def _thinned(x: Value, shape: Any, p: float) -> Value:
+def _thinned(x: Value, shape: Any, p: float) -> Tensor:
     """x / (1 - p) where a random number of `shape` is at least p, else 0."""
     kept = rand(shape) >= p
     with standard_mode():
@@ -187,7 +188,7 @@ def _thinned(x: Value, shape: Any, p: float) -> Value:
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
-def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
     """Borders around the last axes: pad = (left, right, top, bottom, …), counted from the last
     axis. Negative widths cut.
 
@@ -217,7 +218,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     return extend(x, widths=widths, mode=mode)
 
 
-def _cut(x: Value, pairs: list[tuple[int, int]]) -> Value:
+def _cut(x: Value, pairs: list[tuple[int, int]]) -> Tensor:
     starts = tuple(max(-a, 0) for a, _ in pairs)
     shape = x.type.sizes
     left = tuple(n - s + min(b, 0) for n, s, (_, b) in zip(shape, starts, pairs, strict=True))

@@ -18,6 +18,7 @@ from weft.ops.normalization import log_softmax
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.scatter import take_along_axis
 from weft.tensor.arguments import flag, floating, integer, number, value, word
+from weft.tensor.tensor import Tensor
 from weft.types.size import as_float
 
 
@@ -38,7 +39,7 @@ def _same(place: str, input: Any, target: Any) -> tuple[Value, Value]:
     return x, t
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(x - t)².
 
     >>> import weft as wf
@@ -49,7 +50,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return ops.mse_loss(x, t, reduction=_how("mse_loss", reduction))
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """|x - t|.
 
     >>> import weft as wf
@@ -60,7 +61,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return ops.l1_loss(x, t, reduction=_how("l1_loss", reduction))
 
 
-def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """|x - t|, rounded off below beta.
 
     >>> import weft as wf
@@ -77,7 +78,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     )
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Half of (x - t)² up to delta, linear beyond.
 
     >>> import weft as wf
@@ -91,16 +92,17 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return ops.huber_loss(x, t, delta=delta, reduction=_how("huber_loss", reduction))
 
 
-def _weighed(place: str, loss: Value, weight: Any, x: Value, reduction: str) -> Value:
+def _weighed(place: str, loss: Any, weight: Any, x: Value, reduction: str) -> Tensor:
     how = _how(place, reduction)
     if weight is not None:
         loss = loss * floating(weight, place)
-    return loss if how == "none" else reduced(widened(loss), x, how)
+    out: Any = loss if how == "none" else reduced(widened(loss), x, how)
+    return out
 
 
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
-) -> Any:
+) -> Tensor:
     """-(t * log(x) + (1 - t) * log(1 - x)) for probabilities x; a logarithm counts -100 at least.
 
     >>> import weft as wf
@@ -114,7 +116,7 @@ def binary_cross_entropy(
 
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
-) -> Any:
+) -> Tensor:
     """binary_cross_entropy of sigmoid(x), without overflow; `pos_weight` weighs the class 1.
 
     >>> import weft as wf
@@ -130,7 +132,7 @@ def binary_cross_entropy_with_logits(
     return _weighed("binary_cross_entropy_with_logits", loss, weight, x, reduction)
 
 
-def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """t * (log(t) - x), x being a logarithm of probabilities (and t too, with log_target).
 
     The divergence of distributions is the sum over classes, so "batchmean" (the sum divided by the
@@ -143,17 +145,16 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     """
     x, t = _same("kl_div", input, target)
     how = _how("kl_div", reduction, "batchmean")
-    loss = ops.kl_div(x, t, log_target=flag(log_target, "kl_div"))
+    loss: Any = ops.kl_div(x, t, log_target=flag(log_target, "kl_div"))
     if how == "none":
         return loss
-    if how == "batchmean":
-        return reduced(widened(loss), x, "sum") / as_float(x.type.sizes[0] if x.type.ndim else 1)
-    return reduced(widened(loss), x, how)
+    out: Any = reduced(widened(loss), x, "sum" if how == "batchmean" else how)
+    return out / as_float(x.type.sizes[0] if x.type.ndim else 1) if how == "batchmean" else out
 
 
 def nll_loss(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
-) -> Any:
+) -> Tensor:
     """-x at the target's class, x (N, C, …) being logarithms of probabilities; targets (N, …) are
     integers.
 
@@ -179,7 +180,7 @@ def cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Tensor:
     """-log(softmax(x)) at the target, x (N, C, …) being logits.
 
     Targets are classes (N, …), integers, or probabilities of every class (N, C, …).
@@ -200,7 +201,7 @@ def cross_entropy(
         return _by_classes(rows, weight, how, smooth)
 
 
-def _by_classes(rows: _Rows, weight: Any, how: str, smooth: float) -> Value:
+def _by_classes(rows: _Rows, weight: Any, how: str, smooth: float) -> Tensor:
     if not smooth:
         return rows.finish(ops.cross_entropy(rows.x, rows.index), weight, how)
     n, classes = rows.x.type.shape
@@ -219,7 +220,7 @@ def _shares(smooth: float, classes: Any) -> tuple[float, float]:
         return 1.0 - smooth, smooth / float(classes)
 
 
-def _by_probabilities(x: Value, t: Value, weight: Any, how: str, smooth: float) -> Value:
+def _by_probabilities(x: Value, t: Value, weight: Any, how: str, smooth: float) -> Tensor:
     if x.type.shape != t.type.shape or not x.type.ndim:
         raise ShapeError(
             "cross_entropy", expected=f"probabilities of shape {x.type.shape}", got=str(t.type)
@@ -233,8 +234,8 @@ def _by_probabilities(x: Value, t: Value, weight: Any, how: str, smooth: float) 
     if weight is not None:
         w = floating(weight, "cross_entropy")
         y = y * reshape(w, shape=(w.type.size, *(1,) * (x.type.ndim - 1 - axis)))
-    loss = -total(y, axes=(axis,), keepdims=False)
-    return reduced(loss, x, how)
+    out: Any = reduced(-total(y, axes=(axis,), keepdims=False), x, how)
+    return out
 
 
 class _Rows:
@@ -266,7 +267,7 @@ class _Rows:
             flat = where(self.kept, flat, 0)
         self.given, self.index = flat, refuse_negative(flat, classes)
 
-    def finish(self, loss: Value, weight: Any, how: str, *, weigh: bool = True) -> Value:
+    def finish(self, loss: Value, weight: Any, how: str, *, weigh: bool = True) -> Any:
         """Leave out what is ignored, weigh the rest (unless it is weighed already), and reduce."""
         counts = None
         if weight is not None:

@@ -20,12 +20,13 @@ from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.tensor.arguments import flag, floating, integer, number, sizes
 from weft.tensor.dtypes import astype, finfo
 from weft.tensor.statistics import mean, var
+from weft.tensor.tensor import Tensor
 from weft.types import normalize_axis
 
 
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+) -> Tensor:
     """The last axes brought to mean 0 and variance 1, times a weight, plus a bias.
 
     >>> import weft as wf
@@ -43,7 +44,7 @@ def layer_norm(
 
 def rms_norm(
     input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
-) -> Any:
+) -> Tensor:
     """The last axes divided by the root of their mean square, times a weight.
 
     `eps` is the smallest step of the dtype at 1 unless given.
@@ -63,7 +64,7 @@ def _eps(eps: Any, place: str) -> float:
 
 def _rows(
     place: str, input: Any, normalized_shape: Any, *params: Any
-) -> tuple[Value, Value, list[Value]]:
+) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The operand, the operand with the normalised axes joined, and the parameters that are given,
     joined alike.
     """
@@ -83,7 +84,7 @@ def _rows(
 
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+) -> Tensor:
     """Groups of channels of each example of x (N, C, …) brought to mean 0 and variance 1, then
     scaled per channel.
 
@@ -109,7 +110,7 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Every channel of each example of x (N, C, …) brought to mean 0 and variance 1, then scaled
     per channel.
 
@@ -147,7 +148,7 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Every channel of x (N, C, …) brought to mean 0 and variance 1, then scaled and shifted.
 
     In training mean and variance are the batch's, and the running ones (if not None) move towards
@@ -200,7 +201,7 @@ def _check_running(place: str, *statistics: Any) -> None:
             raise DTypeError(place, expected="tensors of running statistics", got=got)
 
 
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x divided by its p-norm along an axis, kept from zero.
 
     >>> import weft as wf
@@ -222,10 +223,11 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> A
         size = maximum(total(absolute(w), axes=axes, keepdims=True), eps)
     else:
         size = maximum(total(absolute(w) ** p, axes=axes, keepdims=True) ** root, eps)
-    return narrowed(w / size, x)
+    out: Any = narrowed(w / size, x)
+    return out
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis.
 
     >>> import weft as wf
@@ -248,5 +250,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
         squares = total(v * v, axes=(own,), keepdims=False)
         return sqrt(maximum(squares, floor))
 
-    out = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
-    return narrowed(out, x1 if isinstance(x1, Value) else a)
+    cosine = total(products, axes=(axis,), keepdims=False) / (size(a) * size(b))
+    out: Any = narrowed(cosine, x1 if isinstance(x1, Value) else a)
+    return out

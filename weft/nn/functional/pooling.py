@@ -18,6 +18,7 @@ from weft.ops.reduction import mean, narrowed, sum as total_of, widened
 from weft.ops.scatter import take_along_axis
 from weft.tensor.arguments import flag, floating, number, value
 from weft.tensor.statistics import argmax
+from weft.tensor.tensor import Tensor
 
 Ints = tuple[int, ...]
 
@@ -71,7 +72,7 @@ def avg_pool1d(
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:
+) -> Tensor:
     """The mean of each window along the last axis. Zeros beyond the edges count unless
     `count_include_pad` is False.
 
@@ -92,7 +93,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Tensor:
     """The mean of each window over the last two axes. Zeros beyond the edges count unless
     `count_include_pad` is False.
 
@@ -113,7 +114,7 @@ def avg_pool2d(
     )
 
 
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """The means of `output_size` windows of nearly equal length.
 
     >>> import weft as wf
@@ -123,7 +124,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return _adaptive("adaptive_avg_pool1d", 1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """The means of windows of nearly equal size, `output_size` of them; None leaves an axis as it
     is.
 
@@ -271,7 +272,7 @@ def _avg_pool(
     ceil: Any,
     include: Any,
     divisor: Any,
-) -> Value:
+) -> Tensor:
     w = _Windows(place, spatial, floating(input, place), kernel, stride, padding, 1, ceil)
     by = (
         w.counts(flag(include, f"{place} count_include_pad"))
@@ -282,7 +283,8 @@ def _avg_pool(
         raise ShapeError(place, expected="a divisor other than 0", got=str(divisor))
     x = widened(w.x)
     total = (ops.window_sum if w.small else ops.large_window_sum)(x, **w.attrs)
-    return narrowed(total / (by if isinstance(by, float) else installed.lift(by)), w.x)
+    out: Any = narrowed(total / (by if isinstance(by, float) else installed.lift(by)), w.x)
+    return out
 
 
 def _targets(place: str, spatial: int, input: Any, output_size: Any) -> tuple[Value, Ints, Ints]:
@@ -303,7 +305,7 @@ def _targets(place: str, spatial: int, input: Any, output_size: Any) -> tuple[Va
     return x, shape, per_axis(place, "output_size", filled, spatial, 1)
 
 
-def _adaptive(place: str, spatial: int, input: Any, output_size: Any) -> Value:
+def _adaptive(place: str, spatial: int, input: Any, output_size: Any) -> Tensor:
     x, shape, want = _targets(place, spatial, floating(input, place), output_size)
     lead = x.type.ndim - spatial
     if all(m == 1 for m in want):
@@ -311,10 +313,11 @@ def _adaptive(place: str, spatial: int, input: Any, output_size: Any) -> Value:
     if all(n % m == 0 for n, m in zip(shape, want, strict=True)):
         kernel = tuple(n // m for n, m in zip(shape, want, strict=True))
         return _avg_pool(place, spatial, x, kernel, None, 0, False, True, None)
-    out = widened(x)
+    means = widened(x)
     for axis, (n, m) in enumerate(zip(shape, want, strict=True)):
-        out = _uneven_means(out, lead + axis, n, m) if n != m else out
-    return narrowed(out, x)
+        means = _uneven_means(means, lead + axis, n, m) if n != m else means
+    out: Any = narrowed(means, x)
+    return out
 
 
 def _uneven(n: int, m: int) -> tuple[Any, Any]:
@@ -332,7 +335,7 @@ def _uneven(n: int, m: int) -> tuple[Any, Any]:
         ) from None
 
 
-def _uneven_means(x: Value, axis: int, n: int, m: int) -> Value:
+def _uneven_means(x: Value, axis: int, n: int, m: int) -> Tensor:
     places, inside = _uneven(n, m)
     with standard_mode():
         weights = (inside / inside.sum(1, keepdims=True)).astype(x.type.dtype.np)

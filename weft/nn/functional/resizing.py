@@ -12,6 +12,7 @@ from weft.tensor.creation import arange
 from weft.tensor.dtypes import astype
 from weft.tensor.elementwise import clip, floor, minimum
 from weft.tensor.selection import take
+from weft.tensor.tensor import Tensor
 from weft.types.dtype import float32, int64
 
 #: axes of (N, C, …) that a mode is for
@@ -24,7 +25,7 @@ def interpolate(
     scale_factor: Any = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
-) -> Any:
+) -> Tensor:
     """x (N, C, L) or (N, C, H, W) at another size, or at its own times a factor.
 
     Modes are "nearest", and "linear" or "bilinear", which go evenly from element to element. New
@@ -50,7 +51,8 @@ def interpolate(
     corners = align_corners is not None and flag(align_corners, f"{place} align_corners")
     sizes, ratios = _sizes(x.shape[2:], size, scale_factor)
     if mode != "nearest":
-        return narrowed(_between(widened(x), sizes, ratios, corners), x)
+        out: Any = narrowed(_between(widened(x), sizes, ratios, corners), x)
+        return out
     for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), 2):
         near = floor(astype(arange(new), float32) * ratio)
         x = take(x, minimum(astype(near, int64), x.shape[axis] - 1), axis=axis)
@@ -100,7 +102,7 @@ def _between(x: Any, sizes: list[int], ratios: list[float], corners: bool) -> An
     return x
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     """x (…, C r², H, W) as (…, C, H r, W r): channels become pixels.
 
     >>> import weft as wf
@@ -119,7 +121,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     """x (…, C, H r, W r) as (…, C r², H, W): what `pixel_shuffle` undoes.
 
     >>> import weft as wf

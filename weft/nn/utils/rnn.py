@@ -68,7 +68,7 @@ def pack_padded_sequence(
     if not isinstance(lengths, Tensor) and not all(1 <= k <= x.type.shape[0] for k in lengths):
         expected = f"lengths from 1 to {x.type.shape[0]}"
         raise ShapeError("pack_padded_sequence", expected=expected, got=str(lengths))
-    return PackedSequence(x, n)  # type: ignore[arg-type]
+    return PackedSequence(x, n)
 
 
 def pad_packed_sequence(
