@@ -111,7 +111,8 @@ def test_idx_files(tmp_path):
     path.write_bytes(struct.pack(">BBBBI", 0, 0, 13, 1, 2) + struct.pack(">2f", 1.5, -2.0))
     assert read_idx(path).tolist() == [1.5, -2.0]
     for bad in (raw[:-1], raw + b"x", raw[:7], b"", b"\0\0\7\1", gzip.compress(raw)[:-9],
-                b"\x1f\x8b\x08\x00" + b"junk" * 9, b"\0\0\x08\xff" + bytes([0, 0, 0, 1]) * 255 + b"x",
+                b"\x1f\x8b\x08\x00" + b"junk" * 9,
+                b"\0\0\x08\xff" + bytes([0, 0, 0, 1]) * 255 + b"x",
                 b"\0\0\x08\4" + bytes(4) + b"\xff" * 12):  # fmt: skip
         path.write_bytes(bad)
         with pytest.raises(ArtifactError):
