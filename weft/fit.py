@@ -30,7 +30,7 @@ from weft.nn.state import as_tensor
 from weft.optim.clipping import clip_grad_norm_
 from weft.optim.optimizer import Optimizer
 from weft.optim.plateau import ReduceLROnPlateau
-from weft.tensor.arguments import flag, integer, word
+from weft.tensor.arguments import flag, integer, number, word
 from weft.tensor.random import get_rng_state, set_rng_state
 from weft.tensor.tensor import Tensor
 
@@ -84,12 +84,17 @@ def fit(
     """
     place = "fit"
     _check(model, loss, optimizer, loader, metrics or {})
+    _check_rest(optimizer, validation, metrics or {}, scheduler, max_norm, callbacks)
+    _check_parameters(model, loss, optimizer)
     if integer(epochs, f"{place} epochs") < 0:
         raise ShapeError(place, expected="0 epochs or more", got=str(epochs))
     patience = None if early_stop is None else integer(early_stop, f"{place} early_stop")
     if patience is not None and patience < 1:
         raise ShapeError(place, expected="an early_stop of 1 epoch or more", got=str(patience))
     word(scheduler_step, f"{place} scheduler_step", ("epoch", "step"))
+    if scheduler_step == "step" and isinstance(scheduler, ReduceLROnPlateau):
+        expected, got = 'scheduler_step="epoch"', '"step"'
+        raise ShapeError(place, expected=f"{expected} with ReduceLROnPlateau", got=got)
     loop = _Loop(model, loss, optimizer, dict(metrics or {}), scheduler, max_norm)
     if flag(compile, f"{place} compile"):
         loop.step, loop.measure = compiled(loop.step), compiled(loop.measure)  # type: ignore[method-assign]
@@ -97,7 +102,7 @@ def fit(
     curves = None if tensorboard is None else _path(tensorboard, "tensorboard")
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)  # better now than after an epoch
-    if path is not None and flag(resume, f"{place} resume") and path.exists():
+    if flag(resume, f"{place} resume") and path is not None and path.exists():
         loop.restore(load(path), path.name)
     was_training = model.training
     with ExitStack() as stack:
@@ -138,6 +143,43 @@ def _check(model: Any, loss: Any, optimizer: Any, loader: Any, metrics: Any) -> 
             raise DTypeError("fit", expected=expected, got=type(given).__name__)
 
 
+def _check_rest(
+    optimizer: Any, validation: Any, metrics: Any, scheduler: Any, max_norm: Any, callbacks: Any
+) -> None:
+    """What would else be noticed at the end of the first epoch."""
+    for given, expected, fits in (
+        (validation, "a loader as validation", validation is None or _can(validation, "__iter__")),
+        (callbacks, "callbacks as a list of functions", _can(callbacks, "__iter__")),
+        (scheduler, "a scheduler", scheduler is None or _can(scheduler, "step", "state_dict")),
+    ):
+        if not fits:
+            raise DTypeError("fit", expected=expected, got=type(given).__name__)
+    named = [(f"metric {name!r}", f) for name, f in metrics.items()]
+    for what, f in (*named, *(("a callback", f) for f in callbacks)):
+        if not callable(f):
+            raise DTypeError("fit", expected=f"a function as {what}", got=type(f).__name__)
+    if "loss" in metrics:
+        raise ShapeError("fit", expected="metrics of other names than the loss", got="'loss'")
+    if scheduler is not None and getattr(scheduler, "optimizer", optimizer) is not optimizer:
+        raise ShapeError("fit", expected="a scheduler of this optimizer", got="one of another")
+    if max_norm is not None:
+        number(max_norm, "fit", "max_norm", least=0)
+
+
+def _can(x: Any, *names: str) -> bool:
+    return all(callable(getattr(x, name, None)) for name in names)
+
+
+def _check_parameters(model: Module, loss: Any, optimizer: Optimizer) -> None:
+    """Raise if an optimizer would move nothing that is trained."""
+    parts = [model, *([loss] if isinstance(loss, Module) else [])]
+    trained = {id(p) for part in parts for p in part.parameters()}
+    if not any(id(p) in trained for group in optimizer.param_groups for p in group["params"]):
+        hint = "was the model made again, or copied, after the optimizer?"
+        expected = "an optimizer of the model's parameters"
+        raise ShapeError("fit", expected=expected, got="one of others", hint=hint)
+
+
 def _path(given: Any, what: str) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise DTypeError("fit", expected=f"a path as {what}", got=type(given).__name__)
@@ -171,7 +213,10 @@ class _Loop:
         self.optimizer.zero_grad()
         inputs, target = _parts(batch)
         out = self.model(*inputs)
-        value = self.loss(out, target)
+        value: Any = self.loss(out, target)
+        if not isinstance(value, Tensor):
+            got = type(value).__name__
+            raise DTypeError("fit", expected="a loss that gives a tensor", got=got)
         value.backward()
         if self.max_norm is not None:
             clip_grad_norm_(self.model.parameters(), self.max_norm)
@@ -222,14 +267,13 @@ class _Loop:
     ) -> None:
         """What comes after the batches of an epoch."""
         numbers = self.sums.means()
-        if not numbers:
-            hint = "a generator can be gone through only once: give a loader, or a list of batches"
-            raise ShapeError("fit", expected="at least one batch an epoch", got="none", hint=hint)
+        _expect_some(numbers, "an epoch")
         if validation is not None:
             self.model.eval()
             held = _Means()
             for batch in map(_tensors, validation):
                 held.add(self.measure(batch), _size(batch))
+            _expect_some(held.totals, "of validation")
             numbers |= {f"val_{k}": v for k, v in held.means().items()}
         self.history.append(numbers)
         watched = "val_loss" if "val_loss" in numbers else "loss"
@@ -289,6 +333,12 @@ class _Loop:
         self.sums = _Means(*state["sums"])
         self.history, self.finished = state["history"], state["finished"]
         set_rng_state(tuple(state["random"]))
+
+
+def _expect_some(found: Numbers, of: str) -> None:
+    if not found:
+        hint = "a generator can be gone through only once: give a loader, or a list of batches"
+        raise ShapeError("fit", expected=f"at least one batch {of}", got="none", hint=hint)
 
 
 def _is_count(x: Any) -> bool:

@@ -251,6 +251,25 @@ class Deadly(Rows):
         return super().__getitem__(i)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_cannot_end_the_loop_by_accident(workers):
+    """A StopIteration of its own, passed on, would look like the end of the data."""
+
+    class Rows(wf.data.Dataset):
+        def __init__(self):
+            self.more = iter(range(5))
+
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, i):
+            return next(self.more)
+
+    with pytest.raises(RuntimeError, match="expected an example, got StopIteration") as e:
+        list(wf.data.DataLoader(Rows(), 4, workers=workers))
+    assert "next(self.more)" in str(e.value.__cause__) or not workers
+
+
 def test_a_worker_that_dies_is_noticed():
     with pytest.raises(WeftError, match=r"SIGKILL.*memory"):
         list(DataLoader(Deadly(), workers=2))

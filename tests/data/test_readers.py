@@ -1,6 +1,7 @@
 """Files that data comes in."""
 
 import gzip
+import random
 import struct
 
 import numpy as np
@@ -77,6 +78,28 @@ def test_arrays_of_numpys(tmp_path):
             read_npy(path)
 
 
+def test_damaged_arrays_are_arrays_or_artifact_errors(tmp_path):
+    """Whatever NumPy, zipfile and the tokenizer make of the bytes."""
+    path, rng = tmp_path / "a.npz", random.Random(0)
+    np.savez(path, a=np.arange(3), b=np.ones(2))
+    zipped = path.read_bytes()
+    np.save(path.with_suffix(".npy"), np.arange(6).reshape(2, 3))
+    refused = 0
+    for raw in (zipped, path.with_suffix(".npy").read_bytes()):
+        for _ in range(300):
+            damaged = bytearray(raw)
+            for _ in range(rng.randrange(1, 4)):
+                damaged[rng.randrange(len(raw))] = rng.randrange(256)
+            path.write_bytes(damaged)
+            try:
+                read_npy(path)
+            except ArtifactError:
+                refused += 1
+    assert refused > 300
+    with pytest.raises(FileNotFoundError):
+        read_npy(tmp_path / "none.npy")
+
+
 def test_idx_files(tmp_path):
     path = tmp_path / "images-idx3-ubyte"
     a = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
@@ -88,7 +111,9 @@ def test_idx_files(tmp_path):
     path.write_bytes(struct.pack(">BBBBI", 0, 0, 13, 1, 2) + struct.pack(">2f", 1.5, -2.0))
     assert read_idx(path).tolist() == [1.5, -2.0]
     for bad in (raw[:-1], raw + b"x", raw[:7], b"", b"\0\0\7\1", gzip.compress(raw)[:-9],
-                b"\x1f\x8b\x08\x00" + b"junk" * 9):  # fmt: skip
+                b"\x1f\x8b\x08\x00" + b"junk" * 9,
+                b"\0\0\x08\xff" + bytes([0, 0, 0, 1]) * 255 + b"x",
+                b"\0\0\x08\4" + bytes(4) + b"\xff" * 12):  # fmt: skip
         path.write_bytes(bad)
         with pytest.raises(ArtifactError):
             read_idx(path)

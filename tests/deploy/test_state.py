@@ -154,6 +154,8 @@ HOSTILE = {
     "negative": file_of({"a": {"dtype": "U8", "shape": [-1], "data_offsets": [0, -1]}}),
     "huge": file_of({"a": {"dtype": "U8", "shape": [2**61], "data_offsets": [0, 2**61]}}),
     "overflow": file_of({"a": {"dtype": "U8", "shape": [2**33, 2**33], "data_offsets": [0, 0]}}),
+    "axes": file_of({"a": {"dtype": "U8", "shape": [1] * 70, "data_offsets": [0, 1]}}, b"x"),
+    "wide": file_of({"a": {"dtype": "U8", "shape": [0, 2**61, 9], "data_offsets": [0, 0]}}),
     "wrong size": file_of({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}, b"x" * 4),
     "overlap": file_of(
         {

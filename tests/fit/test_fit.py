@@ -80,12 +80,44 @@ def test_learns_and_measures():
 
 
 def test_validation_learns_nothing():
-    model, _ = run(epochs=0)
-    before = bits(model)
-    _, opt, _, loader = make()
+    def still():
+        model, opt, schedule, loader = make()
+        model[3].p = 0.0
+        return model, opt, schedule, list(loader)
+
+    model, _ = run(2, still)
+    other, history = run(2, still, validation=list(make(60)[3]))
+    assert bits(model) == bits(other) and len(history[0]) == 2
+
+
+def test_leaves_the_mode_as_it_was():
+    model, opt, _, loader = make()
     model.eval()
-    wf.fit(model, F.cross_entropy, opt, loader, epochs=0, validation=loader, progress=False)
-    assert bits(model) == before and not model.training
+    wf.fit(model, F.cross_entropy, opt, loader, epochs=1, validation=loader, progress=False)
+    assert not model.training
+
+
+def test_control_flow_of_a_model_is_compiled():
+    """That it is not, would be a warning."""
+
+    class Halving(nn.Module):
+        def __init__(self):
+            self.line = nn.Linear(4, 2)
+
+        def forward(self, x):
+            h = self.line(x)
+            while h.abs().max() > 0.5:
+                h = h / 2
+            return h
+
+    def start():
+        _, _, _, loader = make()
+        model = Halving()
+        opt = wf.optim.SGD(model.parameters(), lr=0.1)
+        return model, opt, wf.optim.StepLR(opt, 2, 0.5), loader
+
+    (model, history), (other, eager) = run(3, start), run(3, start, compile=False)
+    assert bits(model) == bits(other) and history == eager
 
 
 @pytest.mark.parametrize("stop", [1, 3])
@@ -309,8 +341,53 @@ def test_wrong_arguments():
         wf.fit(model, F.cross_entropy, opt, loader, epochs=1, early_stop=0)
     with pytest.raises(wf.errors.ShapeError, match="0 epochs or more"):
         wf.fit(model, F.cross_entropy, opt, loader, epochs=-1)
-    with pytest.raises(wf.errors.ShapeError, match="at least one batch"):
-        wf.fit(model, F.cross_entropy, opt, [], epochs=1, progress=False)
+    for options in ({}, {"validation": []}):
+        with pytest.raises(wf.errors.ShapeError, match="at least one batch"):
+            data = loader if options else []
+            wf.fit(model, F.cross_entropy, opt, data, epochs=1, progress=False, **options)
+
+
+def test_what_would_fail_after_an_epoch_fails_before_it():
+    model, opt, _, loader = make()
+    other = make()[1]
+    before = bits(model)
+    plateau = wf.optim.ReduceLROnPlateau(opt)
+    for options, match in (
+        ({"callbacks": print}, "callbacks as a list of functions, got builtin"),
+        ({"callbacks": [3]}, "a function as a callback, got int"),
+        ({"metrics": {"right": 3}}, "a function as metric 'right', got int"),
+        ({"metrics": {"loss": accuracy}}, "other names than the loss"),
+        ({"validation": 3}, "a loader as validation, got int"),
+        ({"scheduler": "cosine"}, "a scheduler, got str"),
+        ({"scheduler": wf.optim.StepLR(other, 1)}, "a scheduler of this optimizer"),
+        ({"scheduler": plateau, "scheduler_step": "step"}, "with ReduceLROnPlateau"),
+        ({"max_norm": "1"}, "max_norm: one number"),
+        ({"max_norm": -1.0}, "max_norm 0 or more"),
+        ({"resume": "yes"}, "True or False"),
+    ):
+        with pytest.raises((wf.errors.DTypeError, wf.errors.ShapeError), match=match):
+            wf.fit(model, F.cross_entropy, opt, loader, epochs=1, progress=False, **options)
+    with pytest.raises(wf.errors.ShapeError, match="an optimizer of the model's parameters"):
+        wf.fit(model, F.cross_entropy, other, loader, epochs=1, progress=False)
+    assert bits(model) == before
+    with pytest.raises(wf.errors.DTypeError, match="a loss that gives a tensor, got float"):
+        wf.fit(model, lambda out, y: 1.0, opt, loader, epochs=1, progress=False)
+
+
+def test_an_optimizer_may_be_of_the_loss_alone():
+    model, _, _, loader = make()
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.scale = nn.Parameter(1.0)
+
+        def forward(self, out, target):
+            return F.cross_entropy(out * self.scale, target)
+
+    loss, before = Scaled(), bits(model[4])
+    opt = wf.optim.SGD(loss.parameters(), lr=0.1)
+    wf.fit(model, loss, opt, loader, epochs=1, progress=False)
+    assert loss.scale.item() != 1.0 and bits(model[4]) == before
 
 
 def test_curves_for_tensorboard(tmp_path):

@@ -235,6 +235,63 @@ def test_parameters_without_a_step_have_no_entry():
     assert [int(e["step"]) for e in opt.state_dict()["state"].values()] == [1, 1]
 
 
+LATER = [
+    ("SGD", {}, {"momentum": 0.9}),
+    ("SGD", {}, {"momentum": 0.9, "nesterov": True}),
+    ("SGD", {"momentum": 0.9}, {"momentum": 0.0}),
+    ("Adam", {"amsgrad": True}, {"amsgrad": False}),
+    ("AdamW", {}, {"weight_decay": 0.0}),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("name", "first", "later"), LATER)
+def test_numbers_that_come_later_bring_the_state_they_need(name, first, later, compiled):
+    """As a schedule of the momentum does."""
+    both = Both(name, {"lr": 0.01, **first})
+
+    def step():
+        both.opt.zero_grad()
+        loss_of(both.mine, both.targets[0]).backward()
+        both.opt.step()
+
+    call = wf.compile(step, fallback=False) if compiled else step
+    for i in range(10):
+        if i == 4:
+            for opt in (both.opt, both.other):
+                opt.param_groups[0].update(later)
+        call()
+        both.other.zero_grad()
+        loss_of(both.theirs, both.targets[1]).backward()
+        both.other.step()
+    both.check(2e-5, 2e-6)
+    assert not compiled or call.captures == 2
+
+
+def test_a_schedule_gives_momentum_to_plain_descent():
+    p, q = wf.nn.Parameter([1.0]), torch.nn.Parameter(torch.ones(1))
+    opt, other = wf.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.1)
+    mine = wf.optim.OneCycleLR(opt, 0.1, total_steps=10)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(other, 0.1, total_steps=10)
+    for _ in range(9):
+        p.grad, q.grad = wf.tensor([1.0]), torch.ones(1)
+        for x in (opt, other, mine, theirs):
+            x.step()
+    np.testing.assert_allclose(p.numpy(), q.detach().numpy(), 1e-6)
+
+
+@pytest.mark.parametrize(("name", "first", "later"), LATER)
+def test_a_state_brings_numbers_and_what_they_need(name, first, later):
+    both, again = Both(name, {"lr": 0.01, **first}), Both(name, {"lr": 0.01, **later})
+    both.train(3)
+    again.opt.load_state_dict(both.opt.state_dict())
+    again.other.load_state_dict(both.other.state_dict())
+    again.train(5)
+    again.check(2e-5, 2e-6)
+    mine, theirs = (o.state_dict()["state"].get(0, {}) for o in (again.opt, again.other))
+    assert mine.keys() - {"step"} == {k for k, v in theirs.items() if v is not None} - {"step"}
+
+
 def test_a_saved_state_goes_on_to_the_same_bits(tmp_path):
     def start():
         wf.manual_seed(0)

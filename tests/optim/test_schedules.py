@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import weft as wf
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DTypeError, ShapeError, StateError
 
 CASES = [
     ("StepLR", {"step_size": 4, "gamma": 0.5}),
@@ -72,18 +72,82 @@ def test_agrees_with_pytorch(name, kwargs, optimizer):
     follow(opt, other, schedule, theirs, 40)
 
 
+def sequence(module, o):
+    warm = module.LinearLR(o, 0.1, total_iters=3)
+    down = module.CosineAnnealingLR(o, 6)
+    last = module.ExponentialLR(o, 0.5)
+    return module.SequentialLR(o, [warm, down, last], [3, 9])
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_sequences_agree_with_pytorch():
     opt, other = pair()
-
-    def make(module, o):
-        warm = module.LinearLR(o, 0.1, total_iters=3)
-        down = module.CosineAnnealingLR(o, 6)
-        last = module.ExponentialLR(o, 0.5)
-        return module.SequentialLR(o, [warm, down, last], [3, 9])
-
-    schedule, theirs = make(wf.optim, opt), make(torch.optim.lr_scheduler, other)
+    schedule, theirs = sequence(wf.optim, opt), sequence(torch.optim.lr_scheduler, other)
     follow(opt, other, schedule, theirs, 16)
+
+
+MAKERS = [
+    *((name, lambda m, o, name=name, kw=kw: getattr(m, name)(o, **kw)) for name, kw in CASES),
+    ("SequentialLR", sequence),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("steps", [2, 5, 12])
+@pytest.mark.parametrize(("name", "make"), MAKERS, ids=[n for n, _ in MAKERS])
+def test_state_goes_both_ways(name, make, steps):
+    """Of a run in one, the other goes on."""
+
+    def begin():
+        opt, other = pair(momentum=0.9)
+        return opt, other, make(wf.optim, opt), make(torch.optim.lr_scheduler, other)
+
+    opt, other, schedule, theirs = begin()
+    for _ in range(steps):
+        for x in (other, schedule, theirs):
+            x.step()
+    again, another, mine, yours = begin()
+    again.load_state_dict(other.state_dict())
+    mine.load_state_dict(theirs.state_dict())
+    another.load_state_dict(opt.state_dict())
+    yours.load_state_dict(schedule.state_dict())
+    for _ in range(10):
+        another.step()
+        for x in (schedule, mine, yours):
+            x.step()
+        assert numbers(again) == pytest.approx(numbers(opt), rel=1e-10, abs=1e-12)
+        assert numbers(another) == pytest.approx(numbers(opt), rel=1e-10, abs=1e-12)
+
+
+def test_sequences_load_what_older_versions_wrote():
+    opt, _ = pair()
+    schedule = sequence(wf.optim, opt)
+    for _ in range(5):
+        schedule.step()
+    new = schedule.state_dict()
+    old = {"schedulers": new["_schedulers"], "milestones": [3, 9], "last_epoch": 5}
+    again, _ = pair()
+    rest = sequence(wf.optim, again)
+    again.load_state_dict(opt.state_dict())
+    rest.load_state_dict(old)
+    schedule.step()
+    rest.step()
+    assert numbers(again) == numbers(opt)
+    for bad in ({}, [], {"_schedulers": []}):
+        with pytest.raises(StateError, match="the states of 3 schedulers"):
+            rest.load_state_dict(bad)
+
+
+def test_going_on_needs_where_the_rate_began():
+    opt, other = pair()
+    with pytest.raises(StateError, match="initial_lr in group 0"):
+        wf.optim.StepLR(opt, 3, last_epoch=4)
+    for o in (opt, other):
+        for group in o.param_groups:
+            group["initial_lr"] = 1.0
+    mine = wf.optim.StepLR(opt, 3, last_epoch=4)
+    theirs = torch.optim.lr_scheduler.StepLR(other, 3, last_epoch=4)
+    follow(opt, other, mine, theirs, 8)
 
 
 def test_plateaus_agree_with_pytorch():
@@ -91,6 +155,7 @@ def test_plateaus_agree_with_pytorch():
         {"patience": 1},
         {"mode": "max", "patience": 2, "cooldown": 1, "min_lr": 0.02, "factor": 0.5},
         {"threshold_mode": "abs", "threshold": 0.5, "patience": 0},
+        {"patience": 0, "min_lr": [0.05, 0.001]},
     ):
         opt, other = pair()
         schedule = wf.optim.ReduceLROnPlateau(opt, **kwargs)

@@ -20,8 +20,10 @@ _EXPLICIT = {
 }  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: parts of the package that are converted like a user's own
-_OPEN = tuple(_PACKAGE + name + os.sep for name in ("nn", "optim"))
-_CLOSED = (_PACKAGE + os.path.join("nn", "functional"),)
+_OPEN = (*(_PACKAGE + name + os.sep for name in ("nn", "optim")), _PACKAGE + "fit.py")
+_CLOSED = tuple(
+    _PACKAGE + os.path.join(*names) for names in (("nn", "functional"), ("optim", "state.py"))
+)
 _LIBRARIES = tuple(
     {
         os.path.abspath(sysconfig.get_path(name)) + os.sep
@@ -40,8 +42,8 @@ def is_library_file(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def is_users(file: str) -> bool:
-    """Whether code of this file is converted: a user's, and modules and optimizers of the
-    package, but no library's.
+    """Whether code of this file is converted: a user's, and modules, optimizers and the training
+    loop of the package, but no library's.
     """
     path = os.path.abspath(file)
     if path.startswith(_PACKAGE):

@@ -11,7 +11,7 @@ import numpy as np
 from weft.data.collate import default_collate, each
 from weft.data.dataset import IterableDataset, TensorDataset
 from weft.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from weft.data.workers import Ended, InTurn, Team
+from weft.data.workers import Ended, InTurn, Team, stopped
 from weft.errors import DTypeError, ShapeError
 from weft.tensor.arguments import flag, integer
 from weft.tensor.data import tensor
@@ -152,7 +152,11 @@ class _Alone:
         return self
 
     def __next__(self) -> Any:
-        batch = self._fetch(next(self._tasks))
+        task = next(self._tasks)
+        try:
+            batch = self._fetch(task)
+        except StopIteration as e:
+            raise stopped("DataLoader") from e
         if isinstance(batch, Ended):
             self._tasks = iter(())
             raise StopIteration

@@ -8,7 +8,6 @@ import math
 import operator
 import os
 import struct
-import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -120,16 +119,16 @@ def read_npy(path: Name) -> Any:
     >>> wf.data.read_npy(path)
     tensor([0, 1, 2])
     """
-    name = Path(path).name
-    try:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:
+        try:
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.ndarray):
                 return _native(found)
             return {key: _native(found[key]) for key in found.files}
-    except (ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as e:
-        expected = "arrays of numbers, as np.save and np.savez write them"
-        raise ArtifactError(name, expected=expected, got=str(e)) from None
+        except Exception as e:  # NumPy, zipfile and tokenize raise a dozen kinds
+            expected = "arrays of numbers, as np.save and np.savez write them"
+            got = str(e) or type(e).__name__
+            raise ArtifactError(Path(path).name, expected=expected, got=got) from None
 
 
 def _native(a: np.ndarray) -> Any:
@@ -166,4 +165,7 @@ def read_idx(path: Name) -> Any:
     if len(raw) - start != size:
         got = f"{len(raw) - start:,}"
         raise ArtifactError(name, expected=f"{size:,} bytes of elements", got=got)
-    return tensor(np.frombuffer(raw, dtype, offset=start).reshape(shape))
+    try:
+        return tensor(np.frombuffer(raw, dtype, offset=start).reshape(shape))
+    except ValueError as e:  # more axes than an array has, or none of its elements
+        raise ArtifactError(name, expected="sizes of an array", got=str(e)) from None

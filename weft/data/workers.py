@@ -48,7 +48,15 @@ class WorkerInfo(NamedTuple):
 
 
 class WorkerError(WeftError, RuntimeError):
-    """A worker process that is gone, or an error of its that could not be sent."""
+    """A worker process that is gone, or an error of its, or of a dataset's, that can't be handed
+    on.
+    """
+
+
+def stopped(place: str) -> WorkerError:
+    """What is said instead of a dataset's StopIteration, which would end the loop over batches."""
+    hint = "an iterator that it asks for more is at its end"
+    return WorkerError(place, expected="an example", got="StopIteration", hint=hint)
 
 
 _info: list[WorkerInfo] = []
@@ -202,6 +210,8 @@ class Team:
         remote = _Remote(out.text)
         if out.error is not None:
             error = pickle.loads(out.error)
+            if isinstance(error, StopIteration):
+                error = stopped(f"DataLoader worker {worker.number}")
             error.__cause__ = remote
             raise error
         place, got = f"DataLoader worker {worker.number}", out.text.strip().splitlines()[-1]

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from weft.buffer.interchange import allocate, to_numpy
-from weft.errors import ArtifactError
+from weft.errors import ArtifactError, ShapeError
 from weft.ops.define import Value, installed
 from weft.types import DType, TensorType
 from weft.types.dtype import (
@@ -192,7 +192,10 @@ def _entry(name: str, said: Any, place: str) -> Entry:
     size = math.prod(shape) * dtype.itemsize
     if end - begin != size:
         raise _damaged(place, f"{size:,} bytes for {name!r}", f"{end - begin:,}")
-    return name, TensorType(tuple(shape), dtype), begin, end
+    try:
+        return name, TensorType(tuple(shape), dtype), begin, end
+    except ShapeError as e:  # more axes, or larger ones, than a tensor has
+        raise _damaged(place, f"a shape of {name!r} that tensors have", str(e)) from None
 
 
 def _check_offsets(entries: list[Entry], size: int, place: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.ops.elementwise import astype
@@ -48,7 +49,8 @@ class Adagrad(Optimizer):
             check_number("Adagrad", group, name)
         check_true("Adagrad", group, "maximize")
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         return {"sum": float(group["initial_accumulator_value"])}
 
     def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:

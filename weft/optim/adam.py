@@ -6,6 +6,7 @@ https://arxiv.org/abs/1711.05101; Reddi et al., https://arxiv.org/abs/1904.09237
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.ops.optimizer import adam_scale, adam_update
@@ -61,7 +62,8 @@ class Adam(Optimizer):
         check_betas(name, group)
         check_true(name, group, "amsgrad", "maximize")
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * group["amsgrad"]
         return dict.fromkeys(names, 0.0)
 

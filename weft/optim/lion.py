@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.ops.optimizer import lion_update
@@ -35,7 +36,8 @@ class Lion(Optimizer):
         check_betas("Lion", group)
         check_true("Lion", group, "maximize")
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         return {"exp_avg": 0.0}
 
     def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:

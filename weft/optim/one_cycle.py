@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from weft.errors import ShapeError
-from weft.optim.optimizer import Optimizer
+from weft.optim.optimizer import Group, Optimizer
 from weft.optim.schedule import LRScheduler, count_of, expect_optimizer
 from weft.tensor.arguments import flag, number, word
 
@@ -63,7 +63,18 @@ class OneCycleLR(LRScheduler):
         self.tops = [number(t, place, "max_lr", least=0) for t in tops]
         self.firsts = [t / number(div_factor, place, "div_factor") for t in self.tops]
         self.lasts = [f / number(final_div_factor, place, "final_div_factor") for f in self.firsts]
+        if last_epoch == -1:
+            self._tell(groups)
         super().__init__(optimizer, last_epoch)
+
+    def _tell(self, groups: list[Group]) -> None:
+        """Write where each group begins, turns and ends into it, as PyTorch does, which reads it
+        from a saved state.
+        """
+        for group, *rates in zip(groups, self.firsts, self.tops, self.lasts, strict=True):
+            group.update(zip(("initial_lr", "max_lr", "min_lr"), rates, strict=True))
+            if self.cycle_momentum:
+                group["base_momentum"], group["max_momentum"] = self.momenta
 
     def _phases(self, start: float, three: bool) -> list[float]:
         """The last step of each phase."""

@@ -1,6 +1,6 @@
 """What optimizers share: groups of parameters with numbers of their own, state, steps.
 
-All state exists from the start and is given new values with `assign`, and numbers that may change
+State is there before a step and is given new values with `assign`, and numbers that may change
 between steps (a learning rate) are read through `host_number`: so a step is calls of ops on cells,
 and a captured step follows what a user or a schedule sets later.
 
@@ -10,17 +10,18 @@ counts of a group are one tensor, so that what depends on them is computed for a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad
 from weft.errors import DTypeError, GradError, ShapeError, StateError
 from weft.nn.module import forget_gradient
 from weft.nn.state import as_tensor
-from weft.ops.creation import full
+from weft.ops.creation import full as full_op
 from weft.ops.define import host_number, inside
-from weft.tensor.creation import full_like, zeros
+from weft.optim.state import Complete, entry, steps_made
+from weft.tensor.creation import full, zeros
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
 from weft.types import DType
@@ -33,7 +34,7 @@ Cells = list[tuple[int, Tensor]]
 
 def host(read: Callable[[], float], dtype: DType = float64) -> Any:
     """A number of the host's as a 0-d tensor: what an update takes as an operand."""
-    return full(host_number(read), shape=(), dtype=dtype)
+    return full_op(host_number(read), shape=(), dtype=dtype)
 
 
 class Optimizer:
@@ -51,6 +52,7 @@ class Optimizer:
         self.state: dict[Tensor, dict[str, Tensor]] = {}
         self.param_groups: list[Group] = []
         self.steps: list[Tensor] = []
+        self._complete = Complete(self.state, self.param_groups, self._slots)
         name = type(self).__name__
         if isinstance(params, Tensor):
             hint = "give a list: [parameter]"
@@ -77,7 +79,8 @@ class Optimizer:
     def _check(self, group: Group) -> None:
         """Raise unless the numbers of a group are allowed."""
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         """The states a parameter of the group has, and what they start with."""
         return {}
 
@@ -104,8 +107,7 @@ class Optimizer:
         self._check(group)
         self.param_groups.append(group)
         self.steps.append(zeros(len(params), dtype=int64))
-        for p in params:
-            self.state[p] = self._fresh(group, p)
+        self._complete()
 
     def _check_params(self, params: list[Any]) -> None:
         name, seen = type(self).__name__, set(map(id, self.state))
@@ -126,10 +128,6 @@ class Optimizer:
                 raise ShapeError(name, expected="each parameter once", got=f"{p.type} twice")
             seen.add(id(p))
 
-    def _fresh(self, group: Group, p: Tensor) -> dict[str, Tensor]:
-        with no_grad():
-            return {k: full_like(p.detach(), v) for k, v in self._slots(group).items()}
-
     # stepping
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -146,6 +144,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        self._complete()
         with no_grad(), inside():
             for group, steps in zip(self.param_groups, self.steps, strict=True):
                 params = group["params"]
@@ -199,31 +198,32 @@ class Optimizer:
             numbers = {k: v for k, v in given.items() if k in known}
             numbers = {k: tuple(v) if isinstance(v, list) else v for k, v in numbers.items()}
             self._check({**group, **numbers})
-            entries = [_entry(states, n) for n in given["params"]]
-            steps = tensor([_made(place, e) for e in entries], dtype=int64)
-            loaded.append((numbers, steps, self._values(place, group, entries)))
+            entries = [entry(states, n) for n in given["params"]]
+            steps = tensor([steps_made(place, e) for e in entries], dtype=int64)
+            loaded.append((numbers, steps, self._values(place, {**group, **numbers}, entries)))
         with no_grad():
-            for n, (numbers, steps, values) in enumerate(loaded):
+            for n, (numbers, steps, _) in enumerate(loaded):
                 self.param_groups[n].update(numbers)
                 self.steps[n].assign(steps)
-                for cell, value in values:
-                    cell.assign(value)
+            self._complete()
+            for p, name, value in chain.from_iterable(values for _, _, values in loaded):
+                self.state[p][name].assign(value)
 
     def _values(
         self, place: str, group: Group, entries: list[Mapping[str, Any]]
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Every cell of a group's state, with the value it is given."""
+    ) -> list[tuple[Tensor, str, Tensor]]:
+        """The parameters of a group, the names of their states, and the values these are given."""
         out = []
-        for p, entry in zip(group["params"], entries, strict=True):
-            fresh = self._fresh(group, p)
-            for name, cell in self.state[p].items():
-                found = entry.get(name)
-                value = fresh[name] if found is None else as_tensor(found)
+        for p, given in zip(group["params"], entries, strict=True):
+            for name, start in self._slots(group).items():
+                found = given.get(name)
+                fresh = found is None
+                value = full(p.shape, start, dtype=p.dtype) if fresh else as_tensor(found)
                 if value.shape != p.shape:
                     raise StateError(
                         place, expected=f"{name} of shape {p.shape}", got=str(value.type)
                     )
-                out.append((cell, value))
+                out.append((p, name, value))
         return out
 
     def __repr__(self) -> str:
@@ -233,23 +233,3 @@ class Optimizer:
             count = len(group["params"])
             lines.append(f"  group {n}: {count} parameters, {said}")
         return "\n".join([f"{type(self).__name__} (", *lines, ")"])
-
-
-def _entry(states: Mapping[Any, Any], n: Any) -> Mapping[str, Any]:
-    """The state of a parameter; its number may have become a string in a file."""
-    found: Mapping[str, Any] = states.get(n, states.get(str(n), {}))
-    return found
-
-
-def _made(place: str, entry: Mapping[str, Any]) -> int:
-    """The steps a parameter has made; if nothing says so, none, or one where there is state."""
-    if "step" not in entry:
-        return int(any(v is not None for v in entry.values()))
-    try:
-        count = float(entry["step"])
-    except (TypeError, ValueError):
-        count = math.nan
-    if not (count >= 0 and count.is_integer()):
-        got = repr(entry["step"])[:60]
-        raise StateError(place, expected="a count of steps for each parameter", got=got)
-    return int(count)

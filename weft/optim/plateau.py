@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from weft.errors import ShapeError
+from weft.errors import DTypeError, ShapeError
 from weft.optim.optimizer import Optimizer
 from weft.optim.schedule import expect_optimizer
 from weft.tensor.arguments import integer, number, word
@@ -32,7 +33,7 @@ class ReduceLROnPlateau:
         threshold: float = 1e-4,
         threshold_mode: str = "rel",
         cooldown: int = 0,
-        min_lr: float = 0.0,
+        min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
         place = "ReduceLROnPlateau"
@@ -44,7 +45,11 @@ class ReduceLROnPlateau:
             raise ShapeError(place, expected="a factor below 1", got="1")
         self.patience, self.cooldown = integer(patience, place), integer(cooldown, place)
         self.threshold = number(threshold, place, "threshold")
-        self.min_lr, self.eps = number(min_lr, place, "min_lr"), number(eps, place, "eps")
+        self.eps, count = number(eps, place, "eps"), len(optimizer.param_groups)
+        lowest = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        if len(lowest) != count:
+            raise ShapeError(place, expected=f"{count} values of min_lr", got=str(len(lowest)))
+        self.min_lrs = [number(least, place, "min_lr") for least in lowest]
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
         self.last_epoch = 0
@@ -61,8 +66,8 @@ class ReduceLROnPlateau:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group in self.optimizer.param_groups:
-                lr = max(group["lr"] * self.factor, self.min_lr)
+            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+                lr = max(group["lr"] * self.factor, least)
                 if group["lr"] - lr > self.eps:
                     group["lr"] = lr
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
@@ -85,4 +90,7 @@ class ReduceLROnPlateau:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from where a schedule of the same kind was."""
+        if not isinstance(state_dict, dict):
+            place, got = "load_state_dict of ReduceLROnPlateau", type(state_dict).__name__
+            raise DTypeError(place, expected="a dict", got=got)
         vars(self).update({k: v for k, v in state_dict.items() if k in self.state_dict()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.ops.optimizer import rmsprop_update
@@ -49,7 +50,8 @@ class RMSprop(Optimizer):
             check_number("RMSprop", group, name)
         check_true("RMSprop", group, "centered", "maximize")
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         names = ["square_avg"] + ["grad_avg"] * group["centered"]
         return dict.fromkeys(names + ["momentum_buffer"] * (group["momentum"] != 0), 0.0)
 

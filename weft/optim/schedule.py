@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DTypeError, ShapeError, StateError
 from weft.optim.optimizer import Group, Optimizer
 from weft.tensor.arguments import integer, number
 
@@ -37,7 +37,11 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = expect_optimizer(optimizer, type(self).__name__)
         self.last_epoch = integer(last_epoch, "last_epoch")
-        for group in optimizer.param_groups:
+        for n, group in enumerate(optimizer.param_groups):
+            if self.last_epoch >= 0 and "initial_lr" not in group:
+                hint = "load the optimizer's state first, or leave last_epoch out"
+                expected = f"initial_lr in group {n} to go on from last_epoch={last_epoch}"
+                raise StateError(type(self).__name__, expected=expected, got="none", hint=hint)
             group.setdefault("initial_lr", group["lr"])
         self.base_lrs: list[float] = [float(g["initial_lr"]) for g in optimizer.param_groups]
         self.step()
@@ -100,6 +104,10 @@ class LambdaLR(LRScheduler):
     def get_lr(self) -> list[float]:
         pairs = zip(self.base_lrs, self._functions.all, strict=True)
         return [base * f(self.last_epoch) for base, f in pairs]
+
+    def state_dict(self) -> dict[str, Any]:
+        none = [None] * len(self.base_lrs)  # PyTorch wants to be told that they are left out
+        return {**super().state_dict(), "lr_lambdas": none}
 
 
 class _Functions:
@@ -349,11 +357,20 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        here, whole = self._place()
+        part = (1 + math.cos(math.pi * here / whole)) / 2
+        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+
+    def _place(self) -> tuple[int, int]:
+        """The epoch of this cosine, and how many it has."""
         here, whole = self.last_epoch, self.T_0
         while here >= whole:
             here, whole = here - whole, whole * self.T_mult
-        part = (1 + math.cos(math.pi * here / whole)) / 2
-        return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
+        return here, whole
+
+    def state_dict(self) -> dict[str, Any]:
+        here, whole = self._place()
+        return {**super().state_dict(), "T_cur": here, "T_i": whole}  # PyTorch reads them
 
 
 class SequentialLR(LRScheduler):
@@ -405,14 +422,23 @@ class SequentialLR(LRScheduler):
         schedule.step()
 
     def state_dict(self) -> dict[str, Any]:
-        said = {k: v for k, v in vars(self).items() if k not in ("optimizer", "schedulers")}
-        return {**said, "schedulers": [s.state_dict() for s in self.schedulers]}
+        return {
+            "_schedulers": [s.state_dict() for s in self.schedulers],
+            "_milestones": list(self.milestones),
+            "last_epoch": self.last_epoch,
+        }
 
     def load_state_dict(self, state_dict: Any) -> None:
-        given = state_dict["schedulers"]
+        place = "load_state_dict of SequentialLR"
+        said = state_dict if isinstance(state_dict, dict) else {}
+        given = said.get("_schedulers", said.get("schedulers"))  # the latter in older files
+        if not isinstance(given, list) or len(given) != len(self.schedulers):
+            expected = f"a dict with the states of {len(self.schedulers)} schedulers"
+            raise StateError(place, expected=expected, got=repr(state_dict)[:60])
         for schedule, state in zip(self.schedulers, given, strict=True):
             schedule.load_state_dict(state)
-        super().load_state_dict({k: v for k, v in state_dict.items() if k != "schedulers"})
+        self.milestones = list(said.get("_milestones", said.get("milestones", self.milestones)))
+        super().load_state_dict({"last_epoch": said.get("last_epoch", self.last_epoch)})
 
 
 def expect_optimizer(x: Any, place: str) -> Optimizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from weft.errors import ShapeError
@@ -56,7 +57,8 @@ class SGD(Optimizer):
             expected = "momentum above 0 and no dampening with nesterov"
             raise ShapeError("SGD", expected=expected, got=got)
 
-    def _slots(self, group: Group) -> dict[str, float]:
+    @staticmethod
+    def _slots(group: Mapping[str, Any]) -> dict[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] != 0 else {}
 
     def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
