@@ -25,6 +25,7 @@ from weft.schedule.contract_labels import (
 )
 from weft.schedule.contract_params import join, piece
 from weft.schedule.contract_spec import (
+    NARROW,
     OPERANDS,
     RUNS,
     SQUARE,
@@ -183,7 +184,9 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
         l = "table"
         if tile is square and r != "place":
             tile, lanes = RUNS[vector], spec.lanes
-            if all(up(p.cols.size, lanes) == up(p.cols.size, spec.panel) for p in ps):
+            if all(p.cols.size <= lanes for p in ps):
+                tile = NARROW[vector]
+            elif all(up(p.cols.size, lanes) == up(p.cols.size, spec.panel) for p in ps):
                 tile = replace(tile, widths=tile.widths[:1])  # no narrow tile: less to compile
             spec = replace(spec, tile=tile)
     return replace(spec, l=l, slab_l=_common("any", (p.l.copying for p in ps)))
