@@ -49,6 +49,8 @@ SMALL = 1 << 15
 DENSE = 16
 #: rows of l so many bytes apart, or a multiple, fall in the same few places of a first-level cache
 CLASH = 4096
+#: rows in a row that a tile is worth reading where they are, in images
+RUN = 4
 #: steps of depth so many bytes apart are slow to read again and again
 FAR_APART = 1024
 #: part of the time that is left where columns are packed ahead, at most: that copy takes memory
@@ -180,13 +182,16 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
     if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec
     l = _common("any", (_packing(p.rows, p.depth, p.l, "l") for p in ps))
-    if ps[0].l.windowed and accumulator(dtype) is dtype and r != "turn":
+    narrow = ps[0].l.windowed and all(p.cols.size <= spec.lanes for p in ps)
+    if narrow and tile is square and r != "place":
+        tile = NARROW[vector]
+        spec = replace(spec, tile=tile)
+    through = ps[0].l.windowed and any(p.rows.sizes[-1] >= RUN for p in ps)
+    if through and accumulator(dtype) is dtype and r != "turn":
         l = "table"
         if tile is square and r != "place":
             tile, lanes = RUNS[vector], spec.lanes
-            if all(p.cols.size <= lanes for p in ps):
-                tile = NARROW[vector]
-            elif all(up(p.cols.size, lanes) == up(p.cols.size, spec.panel) for p in ps):
+            if all(up(p.cols.size, lanes) == up(p.cols.size, spec.panel) for p in ps):
                 tile = replace(tile, widths=tile.widths[:1])  # no narrow tile: less to compile
             spec = replace(spec, tile=tile)
     return replace(spec, l=l, slab_l=_common("any", (p.l.copying for p in ps)))

@@ -161,8 +161,8 @@ def _cuts(group: Group, operand: Operand, unit: int) -> Iterator[Cut]:
     size = group.size
     if operand.windowed:
         yield from _whole_rows(group)
-        if group.names[0] in operand.taps:  # every block's copy holds all channels anyway
-            for n in (2, 3, 4, 6, 8):
+        if not operand.taps.isdisjoint(group.names):  # weights: few, and whole rows of them short
+            for n in (1, 2, 3, 4, 6, 8):
                 yield Cut(size, size, min(size, up(-(-size // n), 8)))
         return
     blocks = [min(size, up(-(-size // n), unit)) for n in (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)]
