@@ -36,7 +36,7 @@ from weft.codegen.contract_pack import (
 from weft.codegen.contract_tile import prefetch
 from weft.codegen.text import Text, Value, i64
 from weft.ops.scalar import Scalar
-from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending, accumulator
+from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending
 from weft.types.dtype import DType, bool_
 
 

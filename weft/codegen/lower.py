@@ -28,6 +28,7 @@ from weft.schedule.stack import Stack
 from weft.schedule.store import Store
 from weft.schedule.transpose import TransposeSpec
 from weft.schedule.window import WindowSpread
+from weft.schedule.window_max import WindowMax
 
 
 def _family(name: str) -> Callable[[Any], str]:
@@ -62,6 +63,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     Spread: _family("spread"),
     Stack: _family("stack"),
     Store: _family("store"),
+    WindowMax: _family("window_max"),
     WindowSpread: _family("window"),
 }
 
