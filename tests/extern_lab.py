@@ -103,7 +103,8 @@ class Run:
                 if y.nbytes
                 else np.empty(o.type.shape, o.type.dtype.np)
             )
-        scratch = Guarded(-(-launch.scratch // 64) * 64, behind=True)
+        room = launch.scratch + launch.worker_scratch * self.threads
+        scratch = Guarded(-(-room // 64) * 64, behind=True)
         scratch.bytes[:] = 0x5A
         poll = _POLL(self._poll)
         words = [

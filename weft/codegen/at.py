@@ -15,7 +15,6 @@ branch, no stray access.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from weft.codegen.at_levels import Levels
 from weft.codegen.extern import TRUE, Kernel
@@ -27,8 +26,6 @@ from weft.types.dtype import DType, bool_
 
 #: nodes of a rule that is written at three widths
 SIMPLE = 6
-#: guarded loads for whose sake a rule is written once more, for where all guards hold
-MANY = 4
 
 Leaf = Callable[[Scalar, list[Value]], Value]
 
@@ -101,17 +98,14 @@ class _At:
         streams = [self._stream(n) for n in range(len(levels.streams))]
         lanes = self._lanes()
 
-        def body(step: int, inside: bool = False) -> None:
-            root = levels.inside if inside else levels.root
-            places = [(*s[:2], None) for s in streams] if inside else streams
-
+        def body(step: int) -> None:
             def one(i: Value, w: int) -> None:
                 leaf = self._leaf(
                     i,
                     w,
-                    lambda n: self._read(places[n], levels.streams[n].node.dtype, i, w, step),
+                    lambda n: self._read(streams[n], levels.streams[n].node.dtype, i, w, step),
                 )
-                (value,) = emit(t, [root], w, leaf)
+                (value,) = emit(t, [levels.root], w, leaf)
                 t.write(self.spec.root.dtype, value, out, i, w)
 
             widths = self._widths(lanes, step)
@@ -128,28 +122,10 @@ class _At:
         for step in (1, 2) if any(s.skips for s in levels.streams) else (1,):
             all_ = self._steps(streams, step)
             with t.when(all_):
-                self._inside(streams, partial(body, step))
+                body(step)
             others = t.op("and", others, t.op("xor", all_, TRUE))
         with t.when(others):
             body(0)
-        return None
-
-    def _inside(
-        self,
-        streams: Sequence[tuple[Value, Value, Value | None]],
-        body: Callable[[bool], None],
-    ) -> None:
-        """`body`, told whether all guards hold, where there are so many that it matters."""
-        t, guards = self.t, [guard for _, _, guard in streams if guard is not None]
-        if len(guards) < MANY:
-            return body(False)
-        all_ = TRUE
-        for guard in guards:
-            all_ = t.op("and", all_, guard)
-        with t.when(all_):
-            body(True)
-        with t.when(t.op("xor", all_, TRUE)):
-            body(False)
         return None
 
     def _steps(self, streams: Sequence[tuple[Value, Value, Value | None]], wanted: int) -> Value:

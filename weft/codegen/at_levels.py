@@ -197,18 +197,6 @@ class Levels:
             return None
         return Scalar("input", (), n.dtype, ("slot", self._slot(n)))
 
-    @property
-    def inside(self) -> Scalar:
-        """The root where all guards of streams hold."""
-        guards = {("slot", s.guard) for s in self.streams if s.guard is not None}
-
-        def chosen(n: Scalar) -> Scalar | None:
-            if n.verb == "select" and n.args[0].verb == "input" and n.args[0].value in guards:
-                return rewrite(n.args[1], chosen)
-            return None
-
-        return rewrite(self.root, chosen)
-
     def _cut(self, root: Scalar) -> Scalar:
         def replace(n: Scalar) -> Scalar | None:
             if self.level(n) < INNER:

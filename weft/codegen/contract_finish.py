@@ -12,6 +12,7 @@ from collections.abc import Callable
 from weft.codegen import verbs
 from weft.codegen.contract_index import (
     MEMORY,
+    NO,
     Frame,
     arg,
     at,
@@ -35,7 +36,7 @@ from weft.codegen.contract_pack import (
 from weft.codegen.contract_tile import prefetch
 from weft.codegen.text import Text, Value, i64
 from weft.ops.scalar import Scalar
-from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending, accumulator
+from weft.schedule.contract_spec import OPERANDS, ContractSpec, Ending
 from weft.types.dtype import DType, bool_
 
 
@@ -54,6 +55,12 @@ def finish_function(spec: ContractSpec) -> Text:
     near = equal(t, t.sub(last, first), t.sub(count, 1))
     whole = count if masked(spec) else t.sub(count, rem(t, count, i64(spec.lanes)))
     vectors = t.select(near, whole, i64(0))
+    evens = NO
+    if masked(spec):
+        said = t.variable(NO)
+        with t.when(invert(t, near)):
+            said.set(_are_evens(t, cols, count))
+        evens = said.get()
     with t.loop(0, arg("height")) as i:
         from_ = t.at(arg("tile", "ptr"), p.one, t.mul(i, pitch(spec)))
         into = p.element_at(t, arg("c", "ptr"), get(t, arg("rows", "ptr"), i))
@@ -65,11 +72,38 @@ def finish_function(spec: ContractSpec) -> Text:
                 masked_store(t, x, to, p.align, as_mask(t, bits, spec.lanes))
             else:
                 t.store(x, to, p.align)
-        with t.loop(vectors, count) as j:
+        done = t.select(evens, count, vectors) if masked(spec) else vectors
+        with t.loop(done, count) as j:
             x = narrow(t.load(p.one, t.at(from_, p.one, j), p.wide))
             t.store(x, p.element_at(t, into, get(t, cols, j)), p.align)
+        if masked(spec):
+            with t.when(evens), t.loop(0, count, spec.lanes) as j:
+                x = narrow(t.load(p.many, t.at(from_, p.one, j), p.wide))
+                to = p.element_at(t, into, t.add(first, t.mul(j, 2)))
+                _store_evens(t, p, x, to, t.sub(count, j))
     t.emit("ret void")
     return t
+
+
+def _are_evens(t: Text, cols: Value, count: Value) -> Value:
+    """Whether so many offsets are those of every second element."""
+    wrong, first = t.variable(i64(0)), get(t, cols, 0)
+    with t.loop(0, count) as j:
+        there = t.sub(t.sub(get(t, cols, j), first), t.mul(j, 2))
+        wrong.set(t.op("or", wrong.get(), there))
+    return equal(t, wrong.get(), 0)
+
+
+def _store_evens(t: Text, p: Packing, x: Value, to: Value, count: Value) -> None:
+    """Write the first `count` lanes to every second place; what lies between is not touched."""
+    half, evens = p.lanes // 2, sum(1 << n for n in range(0, p.lanes, 2))
+    for begin in (0, half):
+        left = t.sub(count, begin)
+        with t.when(t.lt(i64(0), left)):
+            bits = t.op("and", low_bits(t, t.mul(t.min(left, half), 2)), i64(evens))
+            wide = shuffle(t, x, x, [begin + n // 2 for n in range(p.lanes)])
+            here = p.element_at(t, to, 2 * begin)
+            masked_store(t, wide, here, p.align, as_mask(t, bits, p.lanes))
 
 
 def pitch(spec: ContractSpec) -> int:

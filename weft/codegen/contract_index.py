@@ -263,7 +263,7 @@ def table_function() -> Text:
                 back = t.mul(size, get(t, strides, d))
                 increase(t, base, t.sub(get(t, strides, up), back))
                 digit.set(up)
-    # a vector is read long after it was written: what is on its way to memory can't be read in parts
+    # a vector is read long after it was written: stores under way can't be read in parts
     some = t.select(equal(t, count, 0), ONE, count)
     first, times = get(t, strides, 0), div(t, t.add(some, LONG - 1), some)
     near = t.min(t.mul(count, times), arg("count"))

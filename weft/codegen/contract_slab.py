@@ -24,7 +24,6 @@ from weft.codegen.contract_tile import prefetch
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import AXIS, ContractSpec
 
-
 #: vectors to copy while memory is on its way
 AHEAD = 96
 

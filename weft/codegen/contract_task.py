@@ -27,7 +27,7 @@ from weft.codegen.contract_index import (
     rem,
     walk,
 )
-from weft.codegen.contract_pack import Packing
+from weft.codegen.contract_pack import LINE, Packing
 from weft.codegen.contract_tile import largest, prefetch, tile_height
 from weft.codegen.text import Text, Value, Variable, i64
 from weft.schedule.contract_spec import ContractSpec
@@ -262,6 +262,9 @@ class Task:
             c, c_row = t.select(direct, into, c), t.select(direct, f["c_row"], c_row)
         with t.when(direct):
             self._foresee(t.at(c, "i8", self.p.panel_bytes), c_row, i.step)
+        if self.spec.turned and not self.spec.ending:
+            with t.when(self.last):
+                self._foresee_turned(at(t, rows, 0), cols, j.step)
         if self.spec.ending:
             with t.when(self.last):
                 across, along = (j, i) if self.spec.turned else (i, j)
@@ -302,6 +305,15 @@ class Task:
             self._call("end", *memory(), *args)
         else:
             self._call("end", tile, self.c, i.step, j.step, rows, cols)
+
+    def _foresee_turned(self, row: Value, cols: Value, count: Value) -> None:
+        """Bring near where this tile's columns go, which are lines of their own."""
+        t, size = self.t, self.spec.tile.heights[0] * self.spec.dtype.itemsize
+        first = self.p.element_at(t, self.c, get(t, row, 0))
+        with t.loop(0, count) as n:
+            here = self.p.element_at(t, first, get(t, cols, n))
+            for byte in (*range(0, size - 1, LINE), size - 1):
+                prefetch(t, t.at(here, "i8", byte), write=True)
 
     def _foresee(self, c: Value, c_row: Value, rows: Value) -> None:
         """Bring the result's next tile near while this one is computed."""

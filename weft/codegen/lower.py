@@ -29,6 +29,7 @@ from weft.schedule.stack import Stack
 from weft.schedule.store import Store
 from weft.schedule.transpose import TransposeSpec
 from weft.schedule.window import WindowSpread
+from weft.schedule.window_max import WindowMax
 
 
 def _family(name: str) -> Callable[[Any], str]:
@@ -64,6 +65,7 @@ FAMILIES: dict[type, Callable[[Any], str]] = {
     Stack: _family("stack"),
     Store: _family("store"),
     Drain: _family("drain"),
+    WindowMax: _family("window_max"),
     WindowSpread: _family("window"),
 }
 

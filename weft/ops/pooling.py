@@ -136,6 +136,14 @@ def _dilated_samples() -> Iterator[Sample]:
     yield Sample((array((2, 18), int32),), attrs)
 
 
+def _long_samples() -> Iterator[Sample]:
+    """Also of rows that are longer than vectors."""
+    yield from _dilated_samples()
+    attrs = {"kernel": (3, 3), "stride": (2, 2), "offset": (1, 1), "dilation": (1, 1)}
+    yield Sample((array((2, 3, 9, 40), float32),), attrs | {"sizes": (5, 20)})
+    yield Sample((array((2, 5, 21), float64),), attrs | {"stride": (1, 1), "sizes": (5, 21)})
+
+
 # sums
 
 
@@ -236,14 +244,14 @@ def _lowest(d: Any) -> float:
     return -math.inf if d.is_float else 0 if d.kind == "u" else -(2 ** (d.bits - 1))
 
 
-def _max_at(
+def max_at(
     i: Any, x: Any, *, kernel: Ints, stride: Ints, offset: Ints, sizes: Ints, dilation: Ints
 ) -> Scalar:
-    """Neighbours first, in as few steps after each other as there are: of equal ones the last
-    stays, of NaNs the first, whatever is compared with what first.
+    """Column after column of the window: of equal ones the last stays, of NaNs the first, whatever
+    is compared with what first. Neighbours are, in as few steps after each other as there are.
     """
     rank, c = len(kernel), x.dtype.compute
-    left = [
+    left: list[Scalar] = [
         x(
             (*i[: len(i) - rank], *at), where=inside, otherwise=s.const(_lowest(c), c).cast(x.dtype)
         ).cast(c)
@@ -251,6 +259,9 @@ def _max_at(
             i[len(i) - rank :], x.shape[len(i) - rank :], kernel, stride, offset, dilation
         )
     ]
+    number = {at: n for n, at in enumerate(itertools.product(*map(range, kernel)))}
+    by_column = itertools.product(*map(range, reversed(kernel)))
+    left = [left[number[at[::-1]]] for at in by_column]
     while len(left) > 1:
         pairs = [s.maximum(a, b) for a, b in itertools.pairwise(left)][::2]
         left = pairs + left[2 * len(pairs) :]
@@ -306,10 +317,10 @@ window_max = register(
     Op(
         "window_max",
         partial(_unrolled_type, "window_max"),
-        at=_max_at,
+        extern="window_max",
         vjp=_max_vjp,
         reference=_max_reference,
-        samples=_dilated_samples,
+        samples=_long_samples,
         doc="The largest element of each window, NaN if there is one; ties: the first counts.",
     )
 )

@@ -150,9 +150,7 @@ def plan_attention(
     each = max(1, products // tasks)
     phase = Phase(spec, tasks, max(1, min(GRAIN // each, tasks // (4 * machine.threads))))
     apart = (list(values).index("slice"),)
-    return Launch(
-        outs, (phase,), params, heavy=heavy, worker_scratch=values["slice"], slices=apart
-    )
+    return Launch(outs, (phase,), params, heavy=heavy, worker_scratch=values["slice"], slices=apart)
 
 
 def _ends(x: Layout) -> tuple[int, int]:

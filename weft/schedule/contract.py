@@ -25,6 +25,7 @@ from weft.schedule.contract_labels import (
 )
 from weft.schedule.contract_params import join, piece
 from weft.schedule.contract_spec import (
+    NARROW,
     OPERANDS,
     RUNS,
     SQUARE,
@@ -50,6 +51,8 @@ SMALL = 1 << 15
 DENSE = 16
 #: rows of l so many bytes apart, or a multiple, fall in the same few places of a first-level cache
 CLASH = 4096
+#: rows in a row that a tile is worth reading where they are, in images
+RUN = 4
 #: steps of depth so many bytes apart are slow to read again and again
 FAR_APART = 1024
 #: part of the time that is left where columns are packed ahead, at most: that copy takes memory
@@ -182,7 +185,12 @@ def _spec(ps: Sequence[Problem], vector: int) -> ContractSpec:
     if l_flat and not any(_far_apart(p, spec) for p in ps):
         return spec
     l = _common("any", (_packing(p.rows, p.depth, p.l, "l") for p in ps))
-    if ps[0].l.windowed and accumulator(dtype) is dtype and r != "turn":
+    narrow = ps[0].l.windowed and all(p.cols.size <= spec.lanes for p in ps)
+    if narrow and tile is square and r != "place":
+        tile = NARROW[vector]
+        spec = replace(spec, tile=tile)
+    through = ps[0].l.windowed and any(p.rows.sizes[-1] >= RUN for p in ps)
+    if through and accumulator(dtype) is dtype and r != "turn":
         l = "table"
         if tile is square and r != "place":
             tile, lanes = RUNS[vector], spec.lanes

@@ -161,6 +161,9 @@ def _cuts(group: Group, operand: Operand, unit: int) -> Iterator[Cut]:
     size = group.size
     if operand.windowed:
         yield from _whole_rows(group)
+        if not operand.taps.isdisjoint(group.names):  # weights: few, and whole rows of them short
+            for n in (1, 2, 3, 4, 6, 8):
+                yield Cut(size, size, min(size, up(-(-size // n), 8)))
         return
     blocks = [min(size, up(-(-size // n), unit)) for n in (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)]
     blocks += [n for n in (256, 512, 1024) if n < size // 64]

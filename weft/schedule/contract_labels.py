@@ -71,6 +71,11 @@ class Operand:
         return [x if isinstance(x, Window) else Window(x, "", 1, 0) for x in self.said]
 
     @property
+    def taps(self) -> set[str]:
+        """The labels that count through windows."""
+        return {w.tap for w in self.windows if w.tap}
+
+    @property
     def copying(self) -> str:
         """How its rows are copied, if windowed: see ContractSpec."""
         if not self.windowed:
@@ -238,10 +243,20 @@ def _problem(part: Part, windowed: Sequence[bool], swapped: bool) -> Problem:
     batch = [x for x in by_place if x not in m and x not in n]
     depth = [x for x in order if sizes[x] != 1] if not empty else []
     rows, cols = (n, m) if swapped else (m, n)
+    if l.windowed:
+        rows = _long_runs(rows, l.taps, sizes)
     joined = [_join(names, sizes, by, fixed) for names in (batch, rows, cols, depth)]
     groups = (joined[0], *(g if g.names else _single(by) for g in joined[1:]))
     steps = 0 if empty or part.nothing else groups[3].size
     return Problem(part.a.layout.type.dtype, l, r, groups, steps)  # type: ignore[arg-type]
+
+
+def _long_runs(rows: list[str], taps: set[str], sizes: Mapping[str, int]) -> list[str]:
+    """Rows in an order in which more of them in a row are equally spaced: channels, not taps."""
+    inner = [n for n in rows if n in taps]
+    outer = [n for n in rows if n not in taps]
+    longer = bool(inner and outer) and sizes[outer[-1]] > sizes[inner[-1]]
+    return [*inner, *outer] if longer and rows[-1] in taps else rows
 
 
 def _swapped(m: list[str], n: list[str], by_place: list[str], sizes: Mapping[str, int]) -> bool:

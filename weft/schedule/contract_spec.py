@@ -167,6 +167,8 @@ WIDE = {
 }
 #: For rows in runs that a tile may not cross, those of images, often 7 times a power of two.
 RUNS = SQUARE | {64: Tile(64, (14, 8, 7, 4, 2, 1), (2, 1))}
+#: The same for columns that fill one vector.
+NARROW = RUNS | {64: Tile(64, (16, 8, 7, 4, 2, 1), (1,))}
 #: For few rows, where columns of r are dense along the sum.
 TURN = {vector: Tile(vector, (4, 2, 1), (1,)) for vector in (64, 32, 16)}
 

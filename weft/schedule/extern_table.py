@@ -8,6 +8,8 @@ from typing import Any
 from weft.buffer import Layout
 from weft.buffer.layout import dense_strides
 from weft.ops.define import Types
+from weft.ops.pooling import max_at
+from weft.schedule.at import plan_at
 from weft.schedule.concat import plan_concat, plan_stack
 from weft.schedule.gather import plan_take, plan_take_along_axis
 from weft.schedule.growing import plan_get_rows, plan_put_rows
@@ -18,6 +20,7 @@ from weft.schedule.search import plan_count_nonzero, plan_nonzero, plan_searchso
 from weft.schedule.sort import plan_sort, plan_topk
 from weft.schedule.spread import plan_spread
 from weft.schedule.window import plan_window_spread
+from weft.schedule.window_max import plan_window_max
 
 Layouts = tuple[Layout, ...]
 Attrs = dict[str, Any]
@@ -50,6 +53,10 @@ def _window_spread(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launc
     return plan_window_spread(xs[0], **attrs)
 
 
+def _window_max(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
+    return plan_window_max(xs[0], **attrs) or plan_at(max_at, xs, attrs, out)  # type: ignore[arg-type]
+
+
 def _scan(op: str) -> Planner:
     def plan(xs: Layouts, attrs: Attrs, out: Types, threads: int) -> Launch:
         several = isinstance(out, tuple)
@@ -76,6 +83,7 @@ def _sort(values: bool) -> Planner:
 
 EXTERNS: dict[str, Planner] = {
     "window_spread": _window_spread,
+    "window_max": _window_max,
     "take": lambda xs, attrs, out, threads: plan_take(xs[0], xs[1], attrs["axis"]),
     "take_along_axis": lambda xs, attrs, out, threads: plan_take_along_axis(
         xs[0], xs[1], attrs["axis"]

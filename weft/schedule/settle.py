@@ -40,7 +40,7 @@ def settle(steps: list[Step], blocks: list[Block], threads: int) -> None:
 
 def _settles(launch: Launch) -> bool:
     sizes = launch.worker_scratch, launch.scratch
-    return launch.heavy and bool(launch.slices) and 0 < sizes[0] and max(sizes) <= NEAR
+    return launch.heavy and bool(launch.slices) and sizes[0] > 0 and max(sizes) <= NEAR
 
 
 def _apart(launch: Launch, bytes_: int) -> Launch:
