@@ -83,6 +83,7 @@ class Captured:
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
     fast: bool = False  # whether last bits may differ
     found: tuple[Node | None, ...] = ()  # sizes that the program finds
+    rooms: tuple[int, ...] = ()  # of these: any that are as large will do
 
     @property
     def read_only(self) -> frozenset[int]:
@@ -157,7 +158,8 @@ def _so_far(trace: Trace, firsts: list[int], before: dict[int, Node]) -> Capture
     _, form = flatten(())
     function = Function("sizes", params, ())
     return Captured(
-        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled)
+        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled),
+        rooms=tuple(r.number for r in trace.rooms.values()),
     )
 
 
@@ -257,7 +259,8 @@ def finish(
         trace.symbols,
         trace.guards if len(trace.guards) else None,
         tuple(_held(c) for c in trace.cells.values() if not c.is_grad),
-        found=tuple(trace.found),
+        found=tuple(trace.sizes),
+        rooms=tuple(r.number for r in trace.rooms.values()),
     )
 
 
