@@ -67,13 +67,6 @@ def two_forms(x, y):
     return x, y
 
 
-@refused("a name that one path defines, used", "it may have no value", "give it a value before")
-def maybe_defined(x, y):
-    if y.sum() > 0:
-        z = x * y
-    return z + 1
-
-
 @refused("a shape that changes in a loop", ONE_VALUE, "a tensor of full size", (X * X, Y))
 def growing_shape(x, y):
     while x.sum() < 50:
@@ -88,39 +81,12 @@ def changing_dtype(x, y):
     return x
 
 
-@refused(
-    "list.pop in a loop on tensors",
-    "its length would depend on values",
-    "a tensor and a counter",
-    (X * X, Y),
-)
-def shrinking_list(x, y):
-    rest = [x, y, x * y, y * y]
-    while x.sum() < 20:
-        x = x + rest.pop() + 3
-    return x
-
-
 @refused("a key added to a dict on one path", "its keys would depend on values", "add it on both")
 def key_on_one(x, y):
     found = {"x": x}
     if x.sum() > 0:
         found["y"] = y
     return found
-
-
-@refused(
-    "a list that grows and is read in one loop on tensors",
-    "its length would depend on values",
-    "keep what is read in a variable",
-    (X * X, Y),
-)
-def read_while_growing(x, y):
-    out = [x]
-    while x.sum() < 50:
-        x = x * 2 + sum(out) + y
-        out.append(x)
-    return x
 
 
 @refused("generators with branches on tensors", "they stay Python's", "a list, or a function")

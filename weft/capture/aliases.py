@@ -105,8 +105,11 @@ class Aliases:
         x.data, x.note = self._mark(x.type), None
 
     def _mark(self, type_: TensorType) -> Node:
-        node = as_node(constant(0, type_))
+        node = inner = as_node(constant(0, type_))
         self.unclear[id(node)] = node, user_location()
+        while inner.inputs:  # of open sizes: what is the same node in every region
+            inner = inner.inputs[0]
+            self.unclear[id(inner)] = inner, user_location()
         return node
 
     def check(self, results: Sequence[Node]) -> None:

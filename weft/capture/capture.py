@@ -84,6 +84,7 @@ class Captured:
     fast: bool = False  # whether last bits may differ
     found: tuple[Node | None, ...] = ()  # sizes that the program finds
     roomy: Any = None  # of a program for all sizes: see `weft.capture.roomy`
+    rooms: tuple[int, ...] = ()  # of these: any that are as large will do
 
     @property
     def read_only(self) -> frozenset[int]:
@@ -158,7 +159,8 @@ def _so_far(trace: Trace, firsts: list[int], before: dict[int, Node]) -> Capture
     _, form = flatten(())
     function = Function("sizes", params, ())
     return Captured(
-        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled)
+        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled),
+        rooms=tuple(r.number for r in trace.rooms.values()),
     )
 
 
@@ -258,7 +260,8 @@ def finish(
         trace.symbols,
         trace.guards if len(trace.guards) else None,
         tuple(_held(c) for c in trace.cells.values() if not c.is_grad),
-        found=tuple(trace.found),
+        found=tuple(trace.sizes),
+        rooms=tuple(r.number for r in trace.rooms.values()),
     )
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.capture.refusal import refused
+from weft.capture.stacks import rooms
 from weft.capture.text import Text, an_error, written
 from weft.capture.watch import (
     Raised as Ended,
     Watch,
-    faults,
+    faults as faults,
     finishing as finishing,
     handler as handler,
     handling as handling,
@@ -38,6 +39,8 @@ class Raised(Ended):
         """Have the program raise here, from the line where it was said."""
         for block in reversed(finishing.stack):
             block.last()
+        for room in rooms():
+            room.end()
         cause = [c if c is None else an_error(c) for c in self.cause]
         tell(written("raise", (an_error(self.error), *cause)), loc=self.loc)
 
@@ -87,13 +90,14 @@ def raise_if(condition: Value, raising: Region, position: int) -> None:
     """Raise in the program as a region did that was run on one path, the first or the second; on
     the other nothing is done.
     """
-    cell = root().token
-    after = installed.tensor(cell.data)
+    cells = [root().token, *(room.cell for room in rooms())]
+    after = [installed.tensor(c.data) for c in cells]
     raising.restore()
-    before = installed.tensor(cell.data)
-    pieces = [(raising, (), [after]), (Region(), (), [before])]
-    (token,) = build_cond(condition, pieces if position == 0 else pieces[::-1])
-    _put(cell, token)
+    before = [installed.tensor(c.data) for c in cells]
+    pieces = [(raising, (), after), (Region(), (), before)]
+    out = build_cond(condition, pieces if position == 0 else pieces[::-1])
+    for cell, value in zip(cells, out, strict=True):
+        _put(cell, value)
 
 
 def happened() -> tuple[Any, ...]:

@@ -153,12 +153,14 @@ def join(
     paths: Paths = (),
     ends: Sequence[dict[Any, Any]] = ({}, {}),
     left: Sequence[bool] = (False, False),
+    perhaps: Callable[[Any, Any], tuple[Any, Any]] | None = None,
 ) -> Any:
     """One (result, variables, places) out of two: `choose` makes values out of pairs of one type;
     `ends` are what tensors changed in place held at the end of each path.
 
     Variables that can't be one are an error only if they are used; it names the lines on which the
-    `paths` assign them. What a path that leaves the function (`left`) has not defined is nobody's.
+    `paths` assign them. What a path that leaves the function (`left`) has not defined is nobody's;
+    `perhaps` says what variables are that other paths do not define.
     """
     pairs = _Pairs(ends)
     result = _pair(what, RESULT, a[0], b[0], pairs, paths)
@@ -169,6 +171,8 @@ def join(
             x = blank(y)
         elif y is UNDEFINED and left[1] and not is_undefined(x):
             y = blank(x)
+        if perhaps is not None and type(name) is not str:
+            x, y = perhaps(x, y)
         if is_undefined(x) or is_undefined(y):
             variables.append(_half(what, name, x, y, paths))
             continue

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.errors import CaptureError
 from weft.ir import Location, user_location
+
+
+class Left(BaseException):
+    """Ends the capture of a path, which is captured once more."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
 
 
 def refused(what: str, expected: str, got: str, hint: str = "") -> CaptureError:

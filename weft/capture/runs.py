@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.autodiff.backward import constant
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
-from weft.capture.refusal import refused
-from weft.capture.structure import LEAF, SPECIAL, Form
+from weft.capture.refusal import Left, refused
+from weft.capture.structure import LEAF, SPECIAL, Form, flatten
 from weft.control import growing
 from weft.control.region import Region
 from weft.ops.creation import full
@@ -28,6 +28,13 @@ from weft.ops.movement import permute_dims, reshape
 from weft.tensor import manipulation
 from weft.types import TensorType, normalize_axis
 from weft.types.dtype import int64
+
+
+def same(x: Value, *others: Value) -> None:
+    """Say that a tensor may be one of the elements that others are made of."""
+    aliases = getattr(capturing.now, "aliases", None)
+    if aliases is not None:
+        aliases.join(aliases.now(), x, *others)
 
 
 class Run:
@@ -47,6 +54,7 @@ class Run:
         """Element i, which there is."""
         at = i if isinstance(i, Value) else full(i, shape=(), dtype=int64)
         row = growing.element(self.rows, installed.tensor(data_of(at)))
+        same(row, self.rows)
         return Chosen.of(row) if self.numbers else row
 
     def checked(self, i: Value) -> Any:
@@ -57,6 +65,7 @@ class Run:
             return found
         front = where(i < 0, i + self.rows.type.shape[0], i)
         row = growing.element(self.rows, front, found)
+        same(row, self.rows)
         return Chosen.of(row) if self.numbers else row
 
     def __eq__(self, other: object) -> bool:
@@ -96,16 +105,55 @@ class Maybe:
     __hash__ = object.__hash__
 
 
+def _maybe_parts(x: Maybe) -> tuple[Form, Sequence[Any]]:
+    leaves, form = flatten(x.value)
+    return Form(Maybe, (form,), (LEAF,) * (len(leaves) + 1)), [*leaves, x.flag]
+
+
 SPECIAL[Maybe] = (
-    lambda x: (Form(Maybe, (), (LEAF, LEAF)), (x.value, x.flag)),
-    lambda form, leaves: Maybe(*leaves),
+    _maybe_parts,
+    lambda form, leaves: Maybe(form.names[0].build(leaves[:-1]), leaves[-1]),
 )
+
+#: what stands for elements in lists that have not all of theirs one by one
+GROWN: set[type] = {Run, Maybe}
+
+
+class Read(Left):
+    """Ends a path that reads a list in the loop in which it grows."""
+
+
+class _Later:
+    """What a later module gives, of lists whose lengths the program decides."""
+
+    is_stack: Callable[[Any], bool]
+    element: Callable[[list[Any], Any], Any]
+    pop: Callable[[list[Any], Any], Any]
+    exact: Callable[[list[Any]], Run]
+    put: Callable[[list[Any], Any, Any], None]
+    prepare: Callable[[list[Any]], Any]
+    alike: Callable[[Any, Any], tuple[Any, Any]]
+
+
+later = _Later()
+
+
+def is_unclear(x: list[Any]) -> bool:
+    """Whether it depends on values how many elements a list has."""
+    return later.is_stack(x) or any(type(v) is Maybe for v in x)
+
+
+def is_open(x: list[Any]) -> bool:
+    """Likewise, where nobody finds it out before."""
+    return later.is_stack(x) or (isinstance(capturing.now, Region) and is_unclear(x))
 
 
 def aligned(a: Any, b: Any) -> tuple[Any, Any]:
     """What two paths leave, with elements that lists have on one of them alone marked in both."""
     if type(a) is Maybe or type(b) is Maybe:
         return _marked(a), _marked(b)
+    if type(a) in GROWN and type(a) is type(b):
+        return later.alike(a, b)
     if type(a) is not type(b) or type(a) not in (list, tuple, dict):
         return a, b
     if type(a) is dict:
@@ -122,38 +170,50 @@ def aligned(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _marked(x: Any) -> Any:
+    if type(x) is bool:
+        x = Flag.of(installed.lift(x))
+    if type(x) is tuple and x:
+        parts = [_marked(v) for v in x]
+        return Maybe(tuple(v.value for v in parts), True) if _are_maybe(parts) else x
     return Maybe(as_chosen(x), True) if isinstance(x, Value) or type(x) in TYPES else x
+
+
+def _are_maybe(x: list[Any]) -> bool:
+    return all(type(v) is Maybe for v in x)
 
 
 def _blank(x: Any) -> Any:
     """Stands for an element that is not there."""
     if type(x) is Maybe:
         return Maybe(_blank(x.value).value, False)
-    x = as_chosen(x)
+    if type(x) is tuple and x:
+        parts = [_blank(v) for v in x]
+        return Maybe(tuple(v.value for v in parts), False) if _are_maybe(parts) else None
+    x = Flag.of(installed.lift(x)) if type(x) is bool else as_chosen(x)
     if not isinstance(x, Value):
         return None
     zeros = constant(0, x.type)
-    return Maybe(Chosen.of(zeros) if type(x) is Chosen else zeros, False)
+    return Maybe(type(x).of(zeros) if type(x) in (Chosen, Flag) else zeros, False)
 
 
 def is_grown(x: Any) -> bool:
     """Whether something is a list that has not all of its elements one by one."""
-    return type(x) is list and any(type(v) in (Run, Maybe) for v in x)
+    return type(x) is list and any(type(v) in GROWN for v in x)
 
 
 def length(x: list[Any]) -> Any:
     """How many elements a list has."""
-    total: Any = sum(type(v) not in (Run, Maybe) for v in x)
+    total: Any = sum(type(v) not in GROWN for v in x)
     for v in x:
-        if type(v) is Maybe:
-            total = total + v.count
-        elif type(v) is Run:
+        if type(v) in GROWN:
             total = total + (v.rows.type.shape[0] if v.count is None else v.count)
     return total
 
 
 def element(x: list[Any], i: Any) -> Any:
     """`x[i]`"""
+    if is_open(x):
+        return later.element(x, i)
     if isinstance(i, Value):
         return joined(x).checked(i)
     i = i if type(i) is not bool else int(i)
@@ -179,9 +239,12 @@ def joined(x: list[Any]) -> Run:
     if len(x) == 1 and type(x[0]) is Run:
         _known(x[0])
         return x[0]
-    numbers = are_numbers(x)
-    whole = any(type(v) is Maybe for v in x)
-    run = Run(_those_there(x) if whole else manipulation.concat(list(_tensors(x))), numbers)
+    if later.is_stack(x):
+        run = later.exact(x)
+    else:
+        numbers = are_numbers(x)
+        whole = any(type(v) is Maybe for v in x)
+        run = Run(_those_there(x) if whole else manipulation.concat(list(_tensors(x))), numbers)
     if not isinstance(capturing.now, Region) or id(x) in capturing.now.objects:
         x[:] = [run]  # what reads it next reads the same
     return run
@@ -248,9 +311,11 @@ def are_numbers(x: list[Any]) -> bool:
     return v.numbers if type(v) is Run else type(v) is Chosen or not isinstance(v, Value)
 
 
-def size_to_find() -> tuple[int, Any]:
+def size_to_find(anywhere: bool = False) -> tuple[int, Any]:
     """The number of a size that is known when the program has run so far, and a symbol for it."""
     trace: Any = capturing.now
+    while anywhere and isinstance(trace, Region):
+        trace = trace.parent
     outside = trace is None or trace.by_hand or isinstance(trace, Region)
     found = None if outside else trace.find()
     if found is None:
@@ -320,7 +385,7 @@ def spelled_out(x: Any, deep: bool = True) -> Any:
     already.
     """
     if type(x) in (list, tuple):
-        if type(x) is list and any(type(v) is Maybe for v in x):
+        if type(x) is list and is_unclear(x):
             x = [joined(x)]
         parts = [spelled_out(v) if deep else v for v in x]
         if any(type(v) is Run for v in x):
@@ -336,7 +401,7 @@ def spelled_out(x: Any, deep: bool = True) -> Any:
 
 def settled(x: Any) -> Any:
     """A structure to be returned: its lists hold no elements that may not be there."""
-    if type(x) is list and any(type(v) is Maybe for v in x):
+    if type(x) is list and is_unclear(x):
         return [joined(x)]
     if type(x) in (list, tuple):
         parts = [settled(v) for v in x]
@@ -385,7 +450,11 @@ def refilled(x: list[Any], content: list[Any]) -> None:
 
 def pop(x: list[Any], at: Any = -1) -> Any:
     """`x.pop(at)`"""
+    if is_unclear(x):
+        return later.pop(x, at)
     run = x[-1]
+    if type(run) is Run:
+        _known(run)
     if type(run) is not Run or at != -1 or run.count is not None:
         spell_out(x)
         return x.pop(at)
@@ -398,10 +467,6 @@ def pop(x: list[Any], at: Any = -1) -> Any:
 
 
 def _known(run: Run) -> None:
+    """Raise if a list is still growing."""
     if run.count is not None:
-        raise refused(
-            "a list",
-            "a length that is known",
-            "one that is still growing, or depends on values",
-            "read it after the loop, or keep what is read in a variable of its own",
-        )
+        raise Read(run.loop)

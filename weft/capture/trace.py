@@ -89,6 +89,7 @@ class Trace:
     #: why one can't be of the program
     endless: dict[Any, CaptureError] = field(default_factory=dict)
     found: list[Node | None] = field(default_factory=list)  # what sizes are that a program finds
+    rooms: dict[Any, Any] = field(default_factory=dict)  # of stacks, by line
     hints: tuple[int, ...] = ()  # what they are in the call at hand
 
     def takes(self, xs: tuple[Any, ...]) -> bool:
@@ -138,7 +139,13 @@ class Trace:
     @property
     def settled(self) -> list[Node]:
         """What sizes are, as far as it is known of all."""
-        return list(itertools.takewhile(lambda n: n is not None, self.found))  # type: ignore[arg-type]
+        return list(itertools.takewhile(lambda n: n is not None, self.sizes))  # type: ignore[arg-type]
+
+    @property
+    def sizes(self) -> list[Node | None]:
+        """What sizes are that the program finds."""
+        needed = {room.number: as_node(room.cell) for room in self.rooms.values()}
+        return [needed.get(i, n) for i, n in enumerate(self.found)]
 
     # what `weft.ops.define.Capture` asks for
 

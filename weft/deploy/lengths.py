@@ -13,17 +13,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from weft.buffer import Buffer
+from weft.buffer.interchange import read_number
 from weft.capture.capture import Captured, Output
 from weft.capture.instantiate import instantiate
+from weft.capture.stacks import ENDED
 from weft.capture.structure import LEAF
 from weft.control.host import silent
 from weft.ir import Function, Node
-from weft.ops.define import Value
+from weft.ops.define import Value, constant
 from weft.runtime.executable import Executable, fits, unchanged
 from weft.types.expression import ITSELF
 
 #: programs of one function that are kept
 KEPT = 256
+#: rows that a stack has at least
+_LEAST = 8
 
 Build = Callable[[Captured], Executable]
 
@@ -37,14 +42,32 @@ class Lengths:
         assert captured.symbols is not None
         self.captured, self.build, self.symbols = captured, build, captured.symbols
         self.made: dict[Any, Executable] = {}
+        self.rooms: dict[int, int] = {}  # what was enough so far
         self.latest = threading.local()  # arguments that were looked at, with what was found
 
     def full(self, leaves: list[Any]) -> list[Any]:
         """The arguments of a call, and what the program finds in it."""
         out = list(leaves)
         for i, node in enumerate(self.captured.found):
-            counter = self._made(("count", i), out, partial(self._counting, node))
-            out.append(int(counter(out).item()))
+            known = _constant(node)
+            if known is not None:
+                out.append(known)
+                continue
+            room = self.rooms.get(i, 0)
+            while True:
+                given = [*out, room] if i in self.captured.rooms else out
+                counter = self._made(("count", i), given, partial(self._counting, node))
+                n = int(counter(given).item())
+                if i not in self.captured.rooms:
+                    break
+                n %= ENDED
+                if n <= room:
+                    n = room
+                    break
+                room = max(_LEAST, 1 << (n - 1).bit_length())
+            if i in self.captured.rooms:
+                self.rooms[i] = n
+            out.append(n)
         return out
 
     def _counting(self, node: Node | None) -> Captured:
@@ -109,3 +132,11 @@ class Lengths:
         full = call[1] if call is not None and call[0] is leaves else self.full(leaves)
         self.latest.call = None
         return self.at(full)(full)
+
+
+def _constant(node: Node | None) -> int | None:
+    """What a size is that no call changes."""
+    if node is None or node.op is not constant:
+        return None
+    value = node.attr("value")
+    return int(read_number(value)) if isinstance(value, Buffer) else int(value)

@@ -9,6 +9,10 @@ from weft.capture.source.expressions import Expressions, at, op, operator
 from weft.capture.source.names import inside
 
 
+#: what changes a list, dict or set in place
+_CHANGING = (ast.Add, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
+
+
 class Assignments(Expressions):
     """Converts assignments, augmented ones and deletions."""
 
@@ -64,8 +68,15 @@ class Assignments(Expressions):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         value, target = self.visit(node.value), node.target
         if isinstance(target, ast.Name):
-            node.value, node.target = value, self.visit(target)
-            return node
+            if isinstance(value, ast.Constant) or not isinstance(node.op, _CHANGING):
+                node.value, node.target = value, self.visit(target)
+                return [*self._checked(target), node]
+            read: ast.expr = at(target, ast.Name(self._mangled(target.id), ast.Load()))
+            if hasattr(target, "unsure"):
+                read = self.bound(target)
+            how = ast.Constant(type(node.op).__name__)
+            made = op(node, "augment", read, how, value)
+            return at(node, ast.Assign([self.visit(target)], made))
         how = ast.Constant(type(node.op).__name__)
         if isinstance(target, ast.Attribute):
             name = ast.Constant(self._mangled(target.attr))
@@ -93,8 +104,15 @@ class Assignments(Expressions):
                 owner, where = self.visit(t.value), _sliced(self.visit(t.slice))
                 out.append(at(node, ast.Expr(op(node, "del_item", owner, where))))
             else:
-                out.append(at(node, ast.Delete([self.visit(t)])))
+                name = self.visit(t)
+                out += [*self._checked(name), at(node, ast.Delete([name]))]
         return out
+
+    def _checked(self, name: ast.Name) -> list[ast.stmt]:
+        """What has a variable hold its value, if it may have none."""
+        if not hasattr(name, "unsure"):
+            return []
+        return [at(name, ast.Assign([ast.Name(name.id, ast.Store())], self.bound(name)))]
 
 
 def _is_place(node: ast.AST) -> bool:

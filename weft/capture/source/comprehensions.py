@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.capture.chosen import as_chosen
+from weft.capture.refusal import refused
 from weft.capture.source.calls import OF_SEQUENCES
 from weft.capture.source.flow import Thunk, iterate, nothing
 from weft.capture.source.ranges import Range, counted, is_symbolic
 from weft.capture.source.reads import changing, made, seen
 from weft.capture.source.sequences import sequence
 from weft.capture.source.symbolic import branch
+from weft.capture.stacks import is_stack
 from weft.errors import CaptureError
+from weft.ops.define import Value
 
 
 def comprehension(items: Any, piece: Callable[[Any], list[Any]], lists: bool = False) -> Any:
@@ -36,6 +39,8 @@ def comprehension(items: Any, piece: Callable[[Any], list[Any]], lists: bool = F
         counted(Range(0, found.length), step, tuple, nothing, (), None)
     except CaptureError:  # step by step, then
         return of(iterate(items))
+    if found.least and is_stack(out) and not lists:
+        out[0] = out[0].having(out[0].count, found.least)
     return out
 
 
@@ -56,7 +61,12 @@ def kept(condition: Any, value: Thunk) -> list[Any]:
 def _sum(items: Any, /, start: Any = 0) -> Any:
     """`sum`, where it is better a loop of the program."""
     found = sequence(items)
-    if found is None or found.length < 1:
+    if found is None:
+        return NotImplemented
+    if isinstance(found.length, Value):
+        if found.least < 1:
+            raise refused("sum", "a list that has an element at least", "one that may have none")
+    elif found.length < 1:
         return NotImplemented
     total = start + found.at(as_chosen(0))
 

@@ -66,7 +66,7 @@ def copied(node: Any) -> Any:
         return node
     new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
     ast.copy_location(new, node)
-    for mark in ("ready", "binds", "asserted"):
+    for mark in ("ready", "binds", "asserted", "unsure", "tested"):
         if hasattr(node, mark):
             setattr(new, mark, getattr(node, mark))
     return new
@@ -88,7 +88,24 @@ def is_bool(test: ast.expr) -> bool:
 
 
 def _known(x: ast.expr) -> ast.expr:
-    return op(x, "known", x) if isinstance(x, ast.Name) else x
+    return op(x, "known", x) if isinstance(x, ast.Name) or hasattr(x, "unsure") else x
+
+
+def _tested(x: ast.expr) -> None:
+    """Mark what is `and` and `or` of conditions."""
+    if isinstance(x, ast.BoolOp):
+        x.tested = True  # type: ignore[attr-defined]
+        for v in x.values:
+            _tested(v)
+    elif isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.Not):
+        _tested(x.operand)
+
+
+def _compares_lists(node: ast.Compare) -> bool:
+    """Whether it may be lists or dicts that are compared."""
+    sides = (node.left, node.comparators[0])
+    number = any(isinstance(x, ast.Constant | ast.UnaryOp | ast.BinOp) for x in sides)
+    return isinstance(node.ops[0], ast.Eq | ast.NotEq) and not number
 
 
 def _binds(node: ast.AST) -> bool:
@@ -109,7 +126,16 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> Any:
         node.id = self._mangled(node.id)
+        if isinstance(node.ctx, ast.Load) and hasattr(node, "unsure"):
+            return self.bound(node)
         return node
+
+    def bound(self, node: ast.Name) -> ast.expr:
+        """The read of a variable that may have no value."""
+        read: Any = op(node, "bound", thunk(at(node, ast.Name(node.id, ast.Load()))))
+        read.args += [ast.Constant(node.id), ast.Constant(node.unsure)]  # type: ignore[attr-defined]
+        read.unsure = True
+        return at(node, read)  # type: ignore[no-any-return]
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
@@ -158,19 +184,30 @@ class Expressions(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         plain = is_bool(node) or _binds(node)
+        names = [isinstance(v, ast.Name | ast.Attribute | ast.Subscript) for v in node.values]
         self.generic_visit(node)
         if plain:
             return node
+        if hasattr(node, "tested"):
+            pairs = zip(node.values, names, strict=True)
+            node.values = [op(v, "filled", v) if yes else v for v, yes in pairs]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         return op(node, name, *map(thunk, node.values))
 
+    def test(self, x: ast.expr) -> ast.expr:
+        """A condition of which only the truth matters."""
+        _tested(x)
+        return self.visit(x)  # type: ignore[no-any-return]
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         plain = not isinstance(node.op, ast.Not) or is_bool(node.operand)
+        _tested(node)
         self.generic_visit(node)
         return node if plain else op(node, "not_", node.operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         plain = is_bool(node.test) or _binds(node)
+        _tested(node.test)
         self.generic_visit(node)
         if plain:
             return node
@@ -184,7 +221,7 @@ class Expressions(ast.NodeTransformer):
                 node.left, *node.comparators = map(_known, (node.left, *node.comparators))
             return node
         plainly = not any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops)
-        if len(node.ops) == 1 and plainly:
+        if len(node.ops) == 1 and plainly and not _compares_lists(node):
             return node
         symbols = ast.Tuple([ast.Constant(_SYMBOL[type(o)]) for o in node.ops], ast.Load())
         return op(node, "compare", node.left, symbols, *map(thunk, node.comparators))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen, Flag
-from weft.capture.effects import happened
+from weft.capture.effects import faults, happened
 from weft.capture.join import UNDEFINED, Unjoined
 from weft.capture.pythonic import rounded, whole
-from weft.capture.runs import is_grown, length
+from weft.capture.refusal import refused
+from weft.capture.runs import GROWN, element, is_grown, is_unclear, length, spelled_out
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.loops import loop
 from weft.capture.source.ranges import Range, counted, is_long, is_symbolic
@@ -24,6 +26,7 @@ from weft.control.build import truth
 from weft.control.nodes import BOOL
 from weft.errors import CaptureError, ShapeError
 from weft.ops.define import Value, capturing, installed
+from weft.ops.creation import full
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
@@ -32,6 +35,7 @@ from weft.types.dtype import bool_, float64, int64
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
 Names = tuple[str, ...]
+_ENDLESS = (4, 32, 256)  # steps of a loop without an end after which it may be the program's
 _UNROLLED = 8  # steps of a range after which a break on tensors makes it a loop of the program
 
 
@@ -47,7 +51,7 @@ def given(x: Any) -> Any:
     """What a function returns: it may hold nothing that two paths left in different ways."""
     if capturing.now is not None:
         for v in flatten(x)[0]:
-            if type(v) is Unjoined:
+            if isinstance(v, Unjoined):
                 v.used()
     return x
 
@@ -62,7 +66,7 @@ def test(x: Any) -> bool:
     return bool(seen(x))
 
 
-def _filled(x: Any) -> Any:
+def filled(x: Any) -> Any:
     """A condition; of a list that grew in a loop, whether it has elements."""
     return length(x) > 0 if is_grown(x) else x
 
@@ -71,16 +75,23 @@ def _filled(x: Any) -> Any:
 
 
 def if_(condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Names) -> Any:
-    condition = _filled(condition)
+    condition = filled(condition)
     if is_symbolic(condition):
         return branch(condition, then, otherwise, get, put, names)
     return then() if seen(condition) else otherwise()
 
 
 def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
-    check: Thunk = lambda: _filled(test())
-    while True:
+    check: Thunk = lambda: filled(test())
+    told = happened(), len(faults())
+    for steps in count():
         done = happened()
+        if steps in _ENDLESS and (done, len(faults())) != told and seen(test()) is True:
+            try:  # an error may end it
+                return loop(True, False, check, body, get, put, names)
+            except CaptureError:
+                if steps == _ENDLESS[-1]:
+                    raise
         more = check()
         if is_symbolic(more):
             return loop(more, done != happened(), check, body, get, put, names)
@@ -104,19 +115,33 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
             pass
     found = sequence(items)
     if found is not None:
+        before = list(items) if type(items) is list else []
         try:
             whole, fixed = Range(0, found.length), type(found.length) is int
             step = lambda i: body(found.at(i))
-            return counted(whole, step, get, put, names, None, known=fixed)
+            signal = counted(whole, step, get, put, names, None, known=fixed)
         except CaptureError:  # step by step, then
             pass
+        else:
+            if type(items) is list and not _are_same(before, items):
+                raise refused(
+                    "a loop",
+                    "a list that keeps its elements while a loop goes through it",
+                    "one whose length depends on values, that is changed",
+                    "use while and an index",
+                )
+            return signal
     steps = iter(iterate(items))
     left = len(items) if isinstance(items, range) else 0
+    done = 0
 
     def go_on() -> Any:
-        nonlocal left
+        nonlocal left, done
         for x in steps:
+            if type(x) in GROWN or (type(items) is list and is_unclear(items)):
+                return _live(items, done, body, get, put, names)
             left -= 1
+            done += 1
             signal = body(x)
             if type(signal) is not Signal:
                 if signal is not None:
@@ -130,6 +155,30 @@ def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names)
         return None
 
     return go_on()
+
+
+def _live(items: list[Any], start: int, body: Any, get: Thunk, put: Put, names: Names) -> Any:
+    """A loop through a list from an element on, that is as long as the list is at every step."""
+    now: Any = Chosen.of(full(start, shape=(), dtype=int64))
+
+    def step() -> Any:
+        nonlocal now
+        x = element(items, now)
+        now = now + 1
+        return body(x)
+
+    def put_all(*values: Any) -> None:
+        nonlocal now
+        put(*values[:-1])
+        now = values[-1]
+
+    more: Thunk = lambda: now < length(items)
+    every: Thunk = lambda: (*get(), now)
+    return loop(True, False, more, step, every, put_all, (*names, "the index"))
+
+
+def _are_same(x: list[Any], y: list[Any]) -> bool:
+    return len(x) == len(y) and all(map(operator.is_, x, y))
 
 
 def _same(x: Any) -> Any:
@@ -197,7 +246,7 @@ def nothing(*_: Any) -> None:
 
 
 def not_(x: Any) -> Any:
-    x = _filled(x)
+    x = filled(x)
     return Flag.of(logical_not(truth(x, "not"))) if is_symbolic(x) else not seen(x)
 
 
@@ -210,13 +259,17 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
+    "==": lambda a, b: _spelled(a) == _spelled(b),
+    "!=": lambda a, b: _spelled(a) != _spelled(b),
     "is": lambda a, b: _identical(a, b),
     "is not": lambda a, b: not_(_identical(a, b)),
     "in": lambda a, b: later.contains(a, b),
     "not in": lambda a, b: not_(later.contains(a, b)),
 }
+
+
+def _spelled(x: Any) -> Any:
+    return spelled_out(seen(x)) if type(x) in (list, dict, tuple) else x
 
 
 def _identical(a: Any, b: Any) -> Any:

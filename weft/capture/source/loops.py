@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.capture import perhaps
 from weft.capture.aliases import Names
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import Raised, later
 from weft.capture.guards import same
 from weft.capture.join import (
+    UNDEFINED,
     Slots,
+    Unjoined,
     as_value,
     assign,
     assigned_at,
@@ -19,13 +22,16 @@ from weft.capture.join import (
     is_undefined,
     said,
 )
+from weft.capture.perhaps import Perhaps, Unsure
 from weft.capture.refusal import refused
+from weft.capture.runs import Read
 from weft.capture.source.growing import Growth, lists_in
 from weft.capture.source.outline import first_other, named, outline
 from weft.capture.source.paths import raising, ran
-from weft.capture.source.reads import made
-from weft.capture.source.signals import NOTHING, Signal, Unknown, as_signal, is_signal
+from weft.capture.source.reads import CONTAINERS, guards, made
+from weft.capture.source.signals import NOTHING, Left, Signal, Unknown, as_signal, is_signal
 from weft.capture.source.symbolic import as_bool, branch, settled
+from weft.capture.stacks import rooms
 from weft.capture.structure import Form, flatten
 from weft.capture.watch import Escaped, Faults, excluding, faults as pending_faults
 from weft.control.build import build_while, state_params, truth
@@ -33,7 +39,7 @@ from weft.control.nodes import BOOL
 from weft.control.region import Region
 from weft.errors import CaptureError
 from weft.ops.define import Value
-from weft.ops.elementwise import logical_or
+from weft.ops.elementwise import logical_and, logical_or
 from weft.types import TensorType
 from weft.types.dtype import bool_
 
@@ -59,8 +65,9 @@ class Loop:
         signal: Any,
         checkpoint: int | bool | None = None,
         steps: Any = None,
+        stacks: bool = True,
     ) -> None:
-        self.growth = Growth(steps)
+        self.growth = Growth(steps, stacks)
         self.check, self.body, self.get, self.put, self.names = check, body, get, put, names
         self.checkpoint = checkpoint
         self.slots = Slots()
@@ -69,6 +76,9 @@ class Loop:
         self.fixed: tuple[Any, set[int]] = None, set()  # of a form: elements that no step changes
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
+        self.rebound: set[int] = set()  # variables that have another list after a step
+        self.objects: dict[int, _Object] = {}
+        self.begun: dict[int, Any] = {}  # variables that a step may define: what they are before
         self.faults = Faults()
         self.escapes: list[Any] = []  # errors that leave it, as long as there are none
         self.pairs: set[tuple[int, int]] = set()  # of what it carries, that are one tensor
@@ -82,7 +92,7 @@ class Loop:
         try:
             with excluding(pending):
                 return self._run()
-        except (CaptureError, Unknown):
+        except (CaptureError, Left):
             self.growth.drop()
             raise
 
@@ -98,6 +108,10 @@ class Loop:
                     raise
                 self.growth.drop()
                 return self.signal
+            except Read as e:
+                self.faults.drop()
+                if not self.growth.read(e.of):
+                    raise
             except Escaped as e:
                 raise refused(*_LEFT) from e
             except CaptureError:  # its steps may be gone through one by one
@@ -111,8 +125,8 @@ class Loop:
         raise refused("a loop", "variables that keep their types", "other ones in every step")
 
     def _round(self) -> Any:
-        before = self.get()
-        start = [list(before), self.slots.values({}), self._first_signal(), self.escapes]
+        before = self._before()
+        start = [[self._held(i, x) for i, x in enumerate(before)], self.slots.values({}), self._first_signal(), self.escapes]
         leaves, form = flatten(start)
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [
@@ -150,13 +164,15 @@ class Loop:
             placed = {k: x.data for k, (x, _, _) in test.written.items()}
             value = self._check(stand[2], [flag for flag, _ in stand[3]])
             changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
-            now = flatten(list(self.get()))[0]
+            held = [self._held(i, x) for i, x in enumerate(self.get())]
+            now = flatten(held)[0]
             if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
                 raise Changing("a loop", expected="a condition that changes nothing")
             return value
 
         try:
             signal, after, held, now = ran("a loop", body, step)
+            after = [self._kept(i, x, body) for i, x in enumerate(after)]
             self._learn(body, signal, own)
             body.restore()
             self.put(*before)
@@ -166,7 +182,7 @@ class Loop:
             body.restore()
             test.restore()
             self.put(*before)
-        after = [b if is_undefined(b) else a for a, b in zip(after, before, strict=True)]
+        after = self._defined(start[0], after)
         end = [after, self.slots.values(held), self._last_signal(signal)]
         self._find_growth(before, end)
         found = self._end(form, [*end, self._escaped(body, own)])
@@ -197,12 +213,58 @@ class Loop:
         for x in lists_in([variables, kept]):
             made(x)
         self.growth.end([variables, kept])
-        self.put(*variables)
+        self.put(*map(_object, variables))
         self.slots.put(kept)
         for i, value in zip(inplace, values, strict=True):
             assign(leaves[i], value)
         self.faults.give(escaped)
         return Signal(*last) if self.signals else None
+
+    # variables that may have no value
+
+    def _before(self) -> list[Any]:
+        """The variables when the loop begins."""
+        return [self.begun.get(i, x) if x is UNDEFINED else x for i, x in enumerate(self.get())]
+
+    def _defined(self, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+        """The variables after a step, of which some are defined that were not before."""
+        out = list(after)
+        for i, (x, y) in enumerate(zip(before, after, strict=True)):
+            known = type(y) is not Unjoined and type(self.names[i]) is Unsure
+            if type(x) is Perhaps or (y is UNDEFINED and x is not y and known):
+                if type(x) is not Perhaps:
+                    self.begun[i] = Perhaps(x, True)
+                    raise _Again
+                _, out[i] = perhaps.sides(x, y, ())
+            elif x is UNDEFINED and y is not UNDEFINED and known:
+                self.begun[i] = perhaps.missing(y)
+                raise _Again
+            elif is_undefined(x):
+                out[i] = x
+        return out
+
+    # variables that hold one list, dict or set all the time: what is in it is a place of its own
+
+    def _held(self, i: int, x: Any) -> Any:
+        if type(x) not in CONTAINERS or i in self.rebound:
+            return x
+        return self.objects.setdefault(id(x), _Object(x))
+
+    def _kept(self, i: int, x: Any, body: Region) -> Any:
+        """A variable at the end of a step."""
+        if type(x) in CONTAINERS and i not in self.rebound and id(x) not in self.objects:
+            self.rebound.add(i)
+            raise _Again
+        if type(x) not in CONTAINERS or i not in self.rebound:
+            return self._held(i, x)
+        if id(x) in guards().made and id(x) not in body.objects:
+            raise refused(
+                "a loop",
+                "variables that hold one list, or a new one in every step",
+                f"{self.names[i]}, which has one that there was before",
+                "use one name for the list, or copy it: list(x)",
+            )
+        return x
 
     # signals: part of the state once there are any
 
@@ -236,6 +298,12 @@ class Loop:
         return states
 
     def _check(self, signal: Any, escaped: Sequence[Any] = ()) -> Any:
+        go = self._goes_on(signal, escaped)
+        for room in rooms():
+            go = logical_and(go, room.is_enough())
+        return go
+
+    def _goes_on(self, signal: Any, escaped: Sequence[Any]) -> Any:
         if not self.signals and not escaped:
             return as_bool(self.check())
         stop = logical_or(signal.broke, signal.returns) if self.signals else as_bool(False)
@@ -257,7 +325,7 @@ class Loop:
             raise _Again
 
     def _place(self, stand: Any) -> None:
-        self.put(*stand[0])
+        self.put(*map(_object, stand[0]))
         self.slots.put(stand[1])
 
     def _learn(self, body: Region, signal: Any, own: set[int]) -> None:
@@ -363,6 +431,17 @@ _LEFT = (
     "one that a try around the loop handles",
     "leave the loop by a flag, and raise behind it",
 )
+
+
+class _Object:
+    """A list, dict or set that a variable holds, whatever is in it."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def _object(x: Any) -> Any:
+    return x.x if type(x) is _Object else x
 
 
 class Changing(CaptureError):

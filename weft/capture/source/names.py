@@ -50,6 +50,23 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+def bound_by(s: ast.stmt) -> list[str]:
+    """The names that a statement, once it is done, has bound for certain."""
+    if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [s.name]
+    if isinstance(s, ast.Assign | ast.Import | ast.ImportFrom):
+        return stored(s.targets if isinstance(s, ast.Assign) else [s])
+    if isinstance(s, ast.AnnAssign | ast.AugAssign):
+        return stored([s.target]) if s.value is not None else []
+    return []
+
+
+def parameters(args: ast.arguments) -> list[str]:
+    """The names of a function's parameters."""
+    given = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    return [a.arg for a in (*given, *filter(None, (args.vararg, args.kwarg)))]
+
+
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that are read, in functions defined there too."""
     return {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 from weft.capture.join import UNDEFINED as UNDEFINED
+from weft.capture.perhaps import Unsure as Unsure
 from weft.capture.source.calls import call as call
+from weft.capture.source.bindings import bound as bound
 from weft.capture.source.comprehensions import comprehension as comprehension, kept as kept
 from weft.capture.source.convert import convert as convert, install
 from weft.capture.source.effects import (
@@ -28,6 +30,7 @@ from weft.capture.source.flow import (
     choose as choose,
     compare as compare,
     completed as completed,
+    filled as filled,
     for_ as for_,
     given as given,
     if_ as if_,
@@ -56,6 +59,7 @@ from weft.capture.source.patterns import (
 from weft.capture.source.picks import Pick as Pick
 from weft.capture.source.reads import (
     attr as attr,
+    augment as augment,
     augment_attr as augment_attr,
     augment_item as augment_item,
     del_attr as del_attr,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from weft.capture import stacks
 from weft.capture.chosen import Chosen, Flag
 from weft.capture.join import Unfit, is_number
 from weft.capture.source.calls import SPECIAL
@@ -130,7 +131,7 @@ def get(owner: Any, key: Any) -> Any:
     seen(owner)
     if isinstance(owner, dict):
         keys, at, found = _key(owner, key)
-        _unless(found, lambda: KeyError(key))
+        unless(found, lambda: KeyError(key))
         return picked(at, [owner[k] for k in keys])
     return picked(_place(owner, key), owner)
 
@@ -177,7 +178,7 @@ def _places(owner: Any, key: Any) -> tuple[list[Any], Value]:
     keys, at, found = _key(owner, key)
     if not keys:
         raise refuse("a key that depends on tensors, added to a dict", _ADDED)
-    _unless(found, lambda: KeyError(key))
+    unless(found, lambda: KeyError(key))
     return keys, at
 
 
@@ -194,7 +195,7 @@ def _place(owner: Any, key: Any) -> Value:
     if is_counted(at):
         raise refuse("an element picked by the counter of a loop", "go through the elements")
     inside = logical_and(greater_equal(at, -count), less(at, count))
-    _unless(inside if count else False, lambda: IndexError(f"{kind} index out of range"))
+    unless(inside if count else False, lambda: IndexError(f"{kind} index out of range"))
     found: Value = where(less(at, 0), at + count, at)
     return found
 
@@ -209,7 +210,7 @@ def _key(owner: dict[Any, Any], key: Any) -> tuple[list[Any], Any, Any]:
     return keys, at, or_(*[partial(_same, x) for x in same]) if same else False
 
 
-def _unless(fine: Any, made: Callable[[], BaseException]) -> None:
+def unless(fine: Any, made: Callable[[], BaseException]) -> None:
     """An error of the program where it is not fine."""
 
     def fails() -> Any:
@@ -284,3 +285,4 @@ SPECIAL[operator.index] = _index
 later.pick, later.is_dynamic = Pick, is_dynamic
 later.contains, later.identical = contains, identical
 later.get, later.get_or, later.put, later.augment = get, get_or, put, augment
+stacks.later.unless = unless

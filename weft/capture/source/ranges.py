@@ -160,7 +160,7 @@ def counted(
 
     steps = items.count if signal is None else None
     return Loop(
-        more, step, get_all, put_all, (*names, "the index"), signal, checkpoint, steps
+        more, step, get_all, put_all, (*names, "the index"), signal, checkpoint, steps, not known
     ).run()
 
 

@@ -15,7 +15,14 @@ from typing import Any
 
 from weft.capture.guards import is_library
 from weft.capture.join import Unfit
-from weft.capture.runs import element, is_grown, spell_out, spelled_out
+from weft.capture.runs import (
+    element,
+    is_grown,
+    is_open,
+    later as open_lists,
+    spell_out,
+    spelled_out,
+)
 from weft.errors import CaptureError
 from weft.ir import user_location
 from weft.ops.define import Value, capturing
@@ -209,6 +216,11 @@ def set_attr(owner: Any, name: str, value: Any) -> None:
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """`owner[key] = value`"""
+    if is_grown(owner) and is_open(owner):
+        open_lists.prepare(owner)
+        changing(owner, "an assignment to an element of a list")
+        open_lists.put(owner, key, value)
+        return
     spell_out(owner)
     if capturing.now is not None and later.is_dynamic(owner, key):
         later.put(owner, key, value)
@@ -231,11 +243,26 @@ def del_item(owner: Any, key: Any) -> None:
     del owner[key]
 
 
+def augment(x: Any, how: str, value: Any) -> Any:
+    """What `x += value` and the like leave in a variable."""
+    if type(x) not in CONTAINERS or capturing.now is None:
+        return _AUGMENTED[how](x, value)
+    if type(x) is list and how == "Add":
+        later.call(x.extend, value)
+        return x
+    if type(x) is dict and how == "BitOr":
+        later.call(x.update, value)
+        return x
+    changing(x, f"a change of a {type(x).__name__} in place")
+    spell_out(x)
+    return _AUGMENTED[how](x, used(value))
+
+
 def augment_attr(owner: Any, name: str, how: str, value: Any) -> None:
     """`owner.name += value` and the like"""
     old = attr(owner, name)
-    new = _AUGMENTED[how](old, value)
-    if new is old and isinstance(new, Value):
+    new = augment(old, how, value)
+    if new is old and (isinstance(new, Value) or type(new) in CONTAINERS):
         return  # it was given its value in place
     set_attr(owner, name, new)
 
@@ -245,7 +272,10 @@ def augment_item(owner: Any, key: Any, how: str, value: Any) -> None:
     if capturing.now is not None and later.is_dynamic(owner, key):
         later.augment(owner, key, _AUGMENTED[how], value)
         return
-    set_item(owner, key, _AUGMENTED[how](item(owner, key), value))
+    old = item(owner, key)
+    new = augment(old, how, value)
+    if not (new is old and type(new) in CONTAINERS):
+        set_item(owner, key, new)
 
 
 def outside(names: tuple[str, ...]) -> None:

@@ -10,11 +10,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from weft.capture.chosen import as_chosen
-from weft.capture.runs import Maybe, concat, is_grown, is_uniform, joined, length, pop, stack
+from weft.capture.chosen import Chosen, as_chosen
+from weft.capture.refusal import refused
+from weft.capture.runs import (
+    GROWN,
+    Maybe,
+    concat,
+    is_grown,
+    is_open,
+    is_unclear,
+    is_uniform,
+    joined,
+    length,
+    pop,
+    stack,
+)
 from weft.capture.source.calls import GROWN_METHODS, OF_SEQUENCES, SPECIAL
 from weft.capture.source.reads import changing, made
-from weft.ops.define import Value, capturing
+from weft.capture.stacks import emptied, stacked
+from weft.ops.define import Value, capturing, data_of, installed
+from weft.ops.elementwise import minimum
 from weft.tensor import manipulation
 from weft.types.size import Size
 
@@ -28,6 +43,7 @@ class Sequence:
 
     length: Any
     at: Callable[[Any], Any]
+    least: int = 0  # how many there are at least, if the program decides it
 
     def __len__(self) -> int:
         return operator.index(self.length)
@@ -48,8 +64,12 @@ def sequence(x: Any) -> Sequence | None:
         return Sequence(n, lambda i: x[i]) if type(n) is Size or n > LONG else None
     if not is_grown(x):
         return None
-    n = joined(x).rows.type.shape[0] if any(type(v) is Maybe for v in x) else length(x)
-    return Sequence(n, joined(x).at) if type(n) is Size or n > LONG else None
+    if is_open(x):
+        stack = stacked(x)
+        return Sequence(stack.count, stack.at, stack.least)
+    run = joined(x)
+    n = run.rows.type.shape[0]
+    return Sequence(n, run.at) if type(n) is Size or n > LONG else None
 
 
 # functions of sequences
@@ -59,14 +79,15 @@ def _enumerate(items: Any, start: Any = 0) -> Any:
     found = sequence(items)
     if found is None:
         return NotImplemented
-    return Sequence(found.length, lambda i: (i + start if start else i, found.at(i)))
+    at = lambda i: (i + start if start else i, found.at(i))
+    return Sequence(found.length, at, found.least)
 
 
 def _reversed(items: Any) -> Any:
     found = sequence(items)
     if found is None:
         return NotImplemented
-    return Sequence(found.length, lambda i: found.at(found.length - 1 - i))
+    return Sequence(found.length, lambda i: found.at(found.length - 1 - i), found.least)
 
 
 def _zip(*items: Any, strict: bool = False) -> Any:
@@ -76,7 +97,11 @@ def _zip(*items: Any, strict: bool = False) -> Any:
     n = found[0].length  # type: ignore[union-attr]
     for s in found[1:]:
         m = s.length  # type: ignore[union-attr]
-        if m != n:
+        if isinstance(m, Value) or isinstance(n, Value):
+            if strict:
+                raise refused("zip", "lengths that are known", "some that depend on values")
+            n = Chosen.of(minimum(*[_plain(k) for k in (m, n)]))
+        elif m != n:
             if strict:
                 return NotImplemented  # Python says what is wrong
             n = m if m < n else n
@@ -85,6 +110,11 @@ def _zip(*items: Any, strict: bool = False) -> Any:
 
 OF_SEQUENCES.update({builtins.enumerate: _enumerate, builtins.reversed: _reversed})
 OF_SEQUENCES[builtins.zip] = _zip
+
+
+def _plain(n: Any) -> Value:
+    """A number as a plain tensor."""
+    return installed.tensor(data_of(as_chosen(n)))  # type: ignore[no-any-return]
 
 
 # functions and methods of lists that grew in loops
@@ -132,13 +162,17 @@ def _extend(x: list[Any], more: Any) -> None:
 
 
 def _pop(x: list[Any], at: Any = -1) -> Any:
+    if is_unclear(x) and type(x[-1]) in GROWN:
+        stacked(x)
     changing(x, "list.pop()")
     return pop(x, at)
 
 
 def _clear(x: list[Any]) -> None:
+    if is_unclear(x):
+        stacked(x)
     changing(x, "list.clear()")
-    x.clear()
+    emptied(x)
 
 
 GROWN_METHODS.update({"append": _append, "extend": _extend, "pop": _pop, "clear": _clear})

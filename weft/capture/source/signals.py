@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from weft.capture.join import blank
+from weft.capture.refusal import Left as Left
 
 
 class _Mark:
@@ -20,13 +21,6 @@ class _Mark:
 BREAK = _Mark("break")
 CONTINUE = _Mark("continue")
 NOTHING = _Mark("no result")
-
-
-class Left(BaseException):
-    """Ends the capture of a path, which is captured once more."""
-
-    def __init__(self, of: Any) -> None:
-        self.of = of
 
 
 class Unknown(Left):

@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.capture.source.assignments import Assignments
+from weft.capture.source.assigned import mark
 from weft.capture.source.expressions import at, copied, define, is_bool, op, operator, thunk
 from weft.capture.source.guarded import guard, is_guarded, refusals
 from weft.capture.source.match import match
@@ -31,6 +32,7 @@ from weft.capture.source.names import (
     escapes,
     falls_through,
     inside,
+    parameters,
     returns,
     stored,
 )
@@ -54,10 +56,13 @@ class Context:
 class Statements(Assignments):
     """Converts one function; nested ones by converters of their own."""
 
-    def __init__(self, owner: str, inner: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, owner: str, inner: frozenset[str] = frozenset(), unsure: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__(owner)
         self.inner = inner  # names of the converted functions around this one
         self.locals: frozenset[str] = inner
+        self.unsure = unsure  # variables that may have no value when they are read
         self.count = 0
         self.globals: set[str] = set()
         self.nonlocals: set[str] = set()
@@ -77,9 +82,9 @@ class Statements(Assignments):
         self.globals = declared(body, ast.Global)
         self.nonlocals = declared(body, ast.Nonlocal)
         self.reads = _reads(body)
-        a = node.args
-        given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-        own = {x.arg for x in given} | set(stored(body))
+        own = set(parameters(node.args)) | set(stored(body))
+        theirs = self.globals | self.nonlocals
+        self.unsure = self.unsure - (own - theirs) | mark(node)
         self.locals = self.inner | (own - self.globals - self.nonlocals)
         bound = set(stored(body))
         stated = [n for n in body if isinstance(n, ast.Global | ast.Nonlocal)]
@@ -108,7 +113,9 @@ class Statements(Assignments):
     def visit_FunctionDef(self, node: Any) -> Any:
         decorators = [self.visit(d) for d in node.decorator_list]
         node.args = self.visit(node.args)
-        made: list[Any] = [type(self)(self.owner, self.locals).function(node)]
+        made: list[Any] = [
+            type(self)(self.owner, self.locals, self.unsure).function(node)
+        ]
         for d in reversed(decorators):
             target = ast.Name(node.name, ast.Store())
             call = ast.Call(operator("call"), [d, ast.Name(node.name, ast.Load())], [])
@@ -264,7 +271,7 @@ class Statements(Assignments):
         """The branch, and whether what follows went into it."""
         leaves = escapes([s], ctx.handled)
         ready = getattr(s, "ready", False)
-        test = s.test if ready else self.visit(s.test)
+        test = s.test if ready else self.test(s.test)
         inner = [b for b in (*s.body, *s.orelse) if not isinstance(b, _ENDS)]
         alone = is_bool(s.test) and not ready and not escapes(inner, ctx.handled)
         if alone or (leaves and ctx.strict):
@@ -323,7 +330,7 @@ class Statements(Assignments):
         else:
             names = stored([s.test, *body])
             taken = None
-            test = define(f"test_{n}", [at(s.test, ast.Return(self.visit(s.test)))], [])
+            test = define(f"test_{n}", [at(s.test, ast.Return(self.test(s.test)))], [])
             made.append(at(s.test, self._declare(test, stored([s.test]))))
             head = ast.Name(f"test_{n}", ast.Load())
         at(s.iter if isinstance(s, ast.For) else s.test, head)
@@ -414,11 +421,16 @@ class Statements(Assignments):
             lines.append(ast.If(gone, [ast.Delete([ast.Name(x, ast.Del())])], []))
         made.append(at(s, self._declare(define(f"set_{n}", lines or [ast.Pass()], values), names)))
         functions = [f for f in (first, second, f"get_{n}", f"set_{n}") if f is not None]
-        said = ast.Tuple([ast.Constant(x) for x in names[:kept]], ast.Load())
+        said = ast.Tuple([self._said(s, x) for x in names[:kept]], ast.Load())
         args = [ast.Name(f, ast.Load()) for f in functions]
         for m in made:
             at(s, m)
         return op(s, name, head, *args, said, *more)
+
+
+    def _said(self, s: ast.expr, name: str) -> ast.expr:
+        constant = ast.Constant(name)
+        return op(s, "Unsure", constant) if name in self.unsure else constant
 
 
 def _is_endless(s: ast.While | ast.For) -> bool:

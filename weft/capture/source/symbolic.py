@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from weft.buffer.interchange import read_number
+from weft.capture import perhaps
 from weft.capture.aliases import is_unclear
 from weft.capture.effects import Raised, raise_if
 from weft.capture.join import (
@@ -16,6 +18,7 @@ from weft.capture.join import (
 from weft.capture.refusal import refused
 from weft.capture.source.paths import raising, ran
 from weft.capture.source.signals import Left, Unknown, alike, as_signal, is_left, is_signal
+from weft.capture.stacks import alike_before
 from weft.capture.watch import Escaped, Faults
 from weft.control.branches import build_cond
 from weft.control.build import truth
@@ -29,7 +32,13 @@ Put = Callable[..., None]
 
 
 def branch(
-    condition: Value, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, names: Sequence[str]
+    condition: Value,
+    then: Thunk,
+    otherwise: Thunk,
+    get: Thunk,
+    put: Put,
+    names: Sequence[str],
+    tries: int = 3,
 ) -> Any:
     """What `then` or `otherwise` gives; variables and all else they change are joined.
 
@@ -74,6 +83,11 @@ def branch(
         result = as_signal(other[0]) if is_signal(other[0]) else other[0]
         mean = [blank(x) for x in (result, other[1], other[2])]
         ends = [mean if isinstance(e, Escaped) else e for e in ends]
+    if tries and not ended and _restacked(slots, ends):
+        faults.drop()
+        for region in regions:
+            region.close()
+        return branch(condition, then, otherwise, get, put, names, tries - 1)
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
     left = [is_left(s[0]) for s in sides]
     if any(is_signal(s[0]) for s in sides):
@@ -91,7 +105,10 @@ def branch(
         return [flags[way] if way in flags else next(made) for way in ways]
 
     paths, found = (then, otherwise), [held for _, _, held in ends]
-    result, after, held = join("a branch", sides[0], sides[1], names, choose, paths, found, left)
+    result, after, held = join(
+        "a branch", sides[0], sides[1], names, choose, paths, found, left,
+        partial(perhaps.sides, regions=regions),
+    )  # fmt: skip
     for region in regions:
         region.close()
     put(*(after or before[: len(names)]), *before[len(names) :])
@@ -102,6 +119,16 @@ def branch(
             raise refused("a branch", "errors that one try handles", "errors that two handle")
         raise ended[0]
     return result[0]
+
+
+def _restacked(slots: Slots, ends: list[Any]) -> bool:
+    """Whether a list is a stack from now on that only one path has left as one."""
+    found = False
+    for key, x in slots.containers.items():
+        if type(x) is list:
+            one, two = (held.get(key, x) for _, _, held in ends)
+            found = alike_before(x, one, two) or found
+    return found
 
 
 #: what two paths leave in a flag that is the condition, or its opposite
