@@ -34,28 +34,37 @@ class _Max:
     def write(self) -> Kernel:
         t = self.t
         x, out = t.operand(0), t.operand(1)
-        total, down, block, across, rows, columns, by, above, before, kept, room = t.params(11)
+        channels, group, down, block, across, rows, columns, *rest = t.params(12)
+        by, above, before, kept, room = rest
         held = t.at(t.scratch_memory(), "i8", t.mul(t.worker, room))
         with t.tasks() as task:
-            first = t.mul(task, block)
-            last = t.min(t.add(first, block), total)
+            which, part = t.divmod(task, self._pieces(channels, group))
+            image, number = t.divmod(which, self._pieces(down, block))
+            first, channel = t.mul(number, block), t.mul(part, group)
+            last = t.min(t.add(first, block), down)
             with t.loop(0, t.mul(kept, ROWS), self.lanes) as i:
                 self._store(self.lowest, t.at(held, self.m, i))
-            with t.loop(first, last, ROWS) as begin:
-                end = t.min(t.add(begin, ROWS), last)
+            with (
+                t.loop(channel, t.min(t.add(channel, group), channels)) as c,
+                t.loop(first, last, ROWS) as begin,
+            ):
+                plane, end = t.add(t.mul(image, channels), c), t.min(t.add(begin, ROWS), last)
+                source = t.at(x, self.m, t.mul(plane, t.mul(rows, columns)))
+                target = t.at(out, self.m, t.mul(plane, t.mul(down, across)))
                 with t.loop(begin, end) as row:
-                    plane, o = t.divmod(row, down)
-                    image = t.at(x, self.m, t.mul(plane, t.mul(rows, columns)))
-                    y = t.sub(t.mul(o, by), above)
+                    y = t.sub(t.mul(row, by), above)
                     low = t.select(t.lt(y, 0), i64(0), y)
                     high = t.min(t.add(y, self.spec.kernel[0]), rows)
                     to = t.at(held, self.m, t.add(t.mul(t.sub(row, begin), kept), before))
-                    self._down(image, low, high, columns, to)
+                    self._down(source, low, high, columns, to)
                 with t.loop(begin, end) as row:
                     from_ = t.at(held, self.m, t.mul(t.sub(row, begin), kept))
-                    self._across(from_, t.at(out, self.m, t.mul(row, across)), across)
+                    self._across(from_, t.at(target, self.m, t.mul(row, across)), across)
         t.ret()
         return t
+
+    def _pieces(self, total: Value, size: Value) -> Value:
+        return self.t.op("udiv", self.t.add(total, self.t.sub(size, 1)), size)
 
     def _down(self, image: Value, low: Value, high: Value, columns: Value, to: Value) -> None:
         """The largest of each column of the rows from `low` on, before `high`."""

@@ -17,18 +17,19 @@ Ints = tuple[int, ...]
 
 #: bytes of a vector
 VECTOR = 64
-#: rows of windows whose columns are kept at once
-ROWS = 4
+#: rows of windows whose columns are kept at once; those of a task
+ROWS, BLOCK = 4, 8
 
 
 @dataclass(frozen=True)
 class WindowMax:
     """Windows of `kernel` elements down and across, `step` of them from one to the next across.
 
-    Operands x, out. Params: rows of windows in all, those of a plane, of a task; windows of a row;
-    rows and columns of a plane of x; step down; rows above and columns before the first element;
-    elements that columns are kept in; bytes of a worker's scratch memory. Task = a block of rows of
-    windows.
+    Operands x, out. Params: channels (planes of an image), those of a task; rows of windows of a
+    plane, those of a task; windows of a row; rows and columns of a plane of x; step down; rows
+    above and columns before the first element; elements that columns are kept in; bytes of a worker's
+    scratch memory. Task = (image * blocks of rows + block of rows) * blocks of channels + block of
+    channels: threads meet the rows that convolutions before and behind give them.
     """
 
     dtype: DType
@@ -57,13 +58,14 @@ def plan_window_max(
         return None
     kept = max(before + columns, (across - 1) * step + wide + step) + lanes
     kept = pieces(kept, lanes) * lanes
-    planes = math.prod(shape[:-2])
-    work = columns * tall
-    block = max(1, TASK // work)
-    tasks = pieces(planes * down, block)
+    images, channels = math.prod(shape[:-3]), math.prod(shape[-3:-2])
+    work, block = columns * tall, min(down, BLOCK)
+    group = max(1, TASK // (work * block))
+    tasks = images * pieces(down, block) * pieces(channels, group)
     room = ROWS * kept * d.itemsize
-    params = (planes * down, down, block, across, rows, columns, by, above, before, kept, room)
-    heavy = planes * down * work >= HEAVY and tasks > 1
+    sizes = (channels, group, down, block, across, rows, columns)
+    params = (*sizes, by, above, before, kept, room)
+    heavy = images * channels * down * work >= HEAVY and tasks > 1
     phase = Phase(WindowMax(d, tuple(kernel), step), tasks)
     slices = (len(params) - 1,)
     return Launch((out,), (phase,), params, heavy=heavy, worker_scratch=room, slices=slices)
