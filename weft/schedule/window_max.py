@@ -27,9 +27,9 @@ class WindowMax:
 
     Operands x, out. Params: channels (planes of an image), those of a task; rows of windows of a
     plane, those of a task; windows of a row; rows and columns of a plane of x; step down; rows
-    above and columns before the first element; elements that columns are kept in; bytes of a worker's
-    scratch memory. Task = (image * blocks of rows + block of rows) * blocks of channels + block of
-    channels: threads meet the rows that convolutions before and behind give them.
+    above and columns before the first element; elements that columns are kept in; bytes of a
+    worker's scratch memory. Task = (image * blocks of rows + block of rows) * blocks of channels +
+    block of channels: threads meet the rows that convolutions before and behind give them.
     """
 
     dtype: DType
