@@ -54,7 +54,7 @@ LATE = 6.0
 COPY = 0.4
 #: part of a task that the last one keeps the other threads waiting, about; where columns are packed
 #: ahead, tasks are equal
-WAIT, WAIT_EQUAL = 0.3, 0.1
+WAIT, WAIT_EQUAL = 0.3, 0.03
 #: cycles of a task, of a tile beside its products, of one more phase
 TASK_COST, TILE_COST, PHASE_COST = 1500.0, 200.0, 8000.0
 #: cycles to transpose a tile and store it
