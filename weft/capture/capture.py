@@ -159,7 +159,14 @@ def _so_far(trace: Trace, firsts: list[int], before: dict[int, Node]) -> Capture
     _, form = flatten(())
     function = Function("sizes", params, ())
     return Captured(
-        function, inputs, form, (), (), 0, symbols=trace.symbols, found=tuple(trace.settled),
+        function,
+        inputs,
+        form,
+        (),
+        (),
+        0,
+        symbols=trace.symbols,
+        found=tuple(trace.settled),
         rooms=tuple(r.number for r in trace.rooms.values()),
     )
 

@@ -13,6 +13,8 @@ from weft.codegen.contract_feed import pack_columns_function, prepare_function
 from weft.codegen.contract_finish import (
     end_function,
     finish_function,
+    finish_name,
+    finish_turned_function,
     foresee_function,
     turn_function,
 )
@@ -71,12 +73,14 @@ def lower(spec: ContractSpec) -> str:
         parts += [end_function(spec, spec.ending), foresee_function(spec, spec.ending)]
     else:
         parts.append(finish_function(spec))
+        if spec.turned and masked(spec):
+            parts.append(finish_turned_function(spec))
     parts += [_tasks(spec), _kernel(spec)]
     if spec.shared:
         parts.append(_pack(spec))
     if spec.parts:
         parts += [_parts(spec, name) for name in ("kernel", "pack")[: 1 + spec.shared]]
-    own = {"end": "end", "foresee": "foresee"} if spec.ending else {"end": "finish"}
+    own = {"end": "end", "foresee": "foresee"} if spec.ending else {"end": finish_name(spec)}
     own |= {"zeros": "zeros"} | ({"pack_columns": "pack_columns"} if p.packed else {})
     names = [*map(own.get, CODE), *(tile_name(*shape) for shape in spec.shapes)]
     said = ", ".join(f"ptr @{name}" if name else "ptr null" for name in names)

@@ -16,10 +16,13 @@ from weft.codegen.contract_index import (
     Frame,
     arg,
     at,
+    call,
     equal,
     function,
     get,
     invert,
+    leave,
+    memory,
     rem,
     walk,
 )
@@ -106,9 +109,43 @@ def _store_evens(t: Text, p: Packing, x: Value, to: Value, count: Value) -> None
             masked_store(t, wide, here, p.align, as_mask(t, bits, p.lanes))
 
 
+def finish_turned_function(spec: ContractSpec) -> Text:
+    """finish_turned(MEMORY, tile, c, height, count, rows, cols): the same of a tile that is not
+    transposed yet. Where `cols` are neighbours it never is, in memory.
+    """
+    words = {"height": "i64", "count": "i64", "rows": "ptr", "cols": "ptr"}
+    t = function("finish_turned", "void", **MEMORY, tile="ptr", c="ptr", **words)
+    p, some, count = Packing(spec), spec.lanes, arg("count")
+    tile, c, rows, cols = (arg(name, "ptr") for name in ("tile", "c", "rows", "cols"))
+    first, last = get(t, cols, 0), get(t, cols, t.sub(count, 1))
+    near = equal(t, t.sub(last, first), t.sub(count, 1))
+    with t.when(invert(t, near)):
+        turned = call(t, "ptr", "turn", *memory(), tile)
+        call(t, "void", "finish", turned, c, arg("height"), count, rows, cols)
+        leave(t)
+    with t.loop(0, count, some) as i, t.loop(0, arg("height"), some) as j:
+        from_ = t.at(tile, p.one, t.add(t.mul(i, spec.panel), j))
+        lines = [t.load(p.many, t.at(from_, p.one, k * spec.panel), p.wide) for k in range(some)]
+        xs = [verbs.cast(t, x, p.acc, spec.dtype) for x in turn(t, lines)]
+        here, left = p.element_at(t, c, t.add(first, i)), t.sub(arg("height"), j)
+        n = t.min(t.sub(count, i), some)
+        mask = as_mask(t, low_bits(t, n), some)
+        for k, x in enumerate(xs):
+            with t.when(t.lt(i64(k), left)):
+                to = p.element_at(t, here, get(t, rows, t.add(j, k)))
+                masked_store(t, x, to, p.align, mask)
+    t.emit("ret void")
+    return t
+
+
 def pitch(spec: ContractSpec) -> int:
     """How many elements the rows of a tile are apart, once it is transposed if need be."""
     return spec.l_panel if spec.turned else spec.panel
+
+
+def finish_name(spec: ContractSpec) -> str:
+    """What ends a tile where there is no epilogue."""
+    return "finish_turned" if spec.turned and masked(spec) else "finish"
 
 
 def turn_function(spec: ContractSpec) -> Text:

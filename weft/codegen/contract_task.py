@@ -8,6 +8,7 @@ that cannot hold them (half types, scattered elements), in the worker's scratch 
 from __future__ import annotations
 
 from weft.codegen.contract_feed import pack_vector
+from weft.codegen.contract_finish import finish_name
 from weft.codegen.contract_index import (
     CODE,
     NO,
@@ -296,15 +297,17 @@ class Task:
     def _finish(self, tile: Value, rows: Value, cols: Value, i: Cursor, j: Cursor) -> None:
         """Bring a tile whose sums are complete to the results."""
         t, f, start = self.t, self.f, self.col
+        whole = self.spec.ending is None and finish_name(self.spec) != "finish"
         if self.spec.turned:
-            tile = call(t, "ptr", "turn", *memory(), tile)
+            tile = tile if whole else call(t, "ptr", "turn", *memory(), tile)
             rows, cols, i, j, start = cols, rows, j, i, self.row
         if self.spec.ending:
             position = rem(t, t.add(start, j.now), f["run"])
             args = (arg("skips", "ptr"), tile, i.now, j.now, i.step, j.step, position)
             self._call("end", *memory(), *args)
         else:
-            self._call("end", tile, self.c, i.step, j.step, rows, cols)
+            own = memory() if whole else ()
+            self._call("end", *own, tile, self.c, i.step, j.step, rows, cols)
 
     def _foresee_turned(self, row: Value, cols: Value, count: Value) -> None:
         """Bring near where this tile's columns go, which are lines of their own."""

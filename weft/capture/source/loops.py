@@ -126,7 +126,12 @@ class Loop:
 
     def _round(self) -> Any:
         before = self._before()
-        start = [[self._held(i, x) for i, x in enumerate(before)], self.slots.values({}), self._first_signal(), self.escapes]
+        start = [
+            [self._held(i, x) for i, x in enumerate(before)],
+            self.slots.values({}),
+            self._first_signal(),
+            self.escapes,
+        ]
         leaves, form = flatten(start)
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [

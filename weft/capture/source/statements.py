@@ -113,9 +113,7 @@ class Statements(Assignments):
     def visit_FunctionDef(self, node: Any) -> Any:
         decorators = [self.visit(d) for d in node.decorator_list]
         node.args = self.visit(node.args)
-        made: list[Any] = [
-            type(self)(self.owner, self.locals, self.unsure).function(node)
-        ]
+        made: list[Any] = [type(self)(self.owner, self.locals, self.unsure).function(node)]
         for d in reversed(decorators):
             target = ast.Name(node.name, ast.Store())
             call = ast.Call(operator("call"), [d, ast.Name(node.name, ast.Load())], [])
@@ -426,7 +424,6 @@ class Statements(Assignments):
         for m in made:
             at(s, m)
         return op(s, name, head, *args, said, *more)
-
 
     def _said(self, s: ast.expr, name: str) -> ast.expr:
         constant = ast.Constant(name)
