@@ -83,6 +83,7 @@ class _Planner:
         self.lasting: frozenset[Any] = frozenset()  # places that the steps of a loop only read
         self.copies: dict[Any, Spot] = {}  # of these, made before the loop
         self.wanted: dict[Any, Spot] | None = None  # of those, while it is found what is wanted
+        self.asked: frozenset[Any] = frozenset()  # places of which that is asked
         self.steps: list[Step] = []
         self.blocks: list[Block] = []
         self.keep: list[Any] = []
@@ -144,12 +145,14 @@ class _Planner:
 
     def pack(self, f: Function, spots: Sequence[Spot], lasting: Sequence[Spot]) -> None:
         """Copy what steps of a loop, which `f` is, read again and again into the order that they
-        read it in. They are planned once to see what that is.
+        read it in. They are planned once to see what that is; functions that were planned with
+        them stay.
         """
-        lists: list[list[Any]] = [self.steps, self.blocks, self.keep]
-        lists += [self.stacks, self.chains, self.routines]
+        if self.wanted is not None:
+            return
+        lists: list[list[Any]] = [self.steps, self.blocks, self.keep, self.stacks, self.chains]
         ends = [len(x) for x in lists]
-        self.wanted = {}
+        self.wanted, self.asked = {}, frozenset([_place(s) for s in lasting])
         self.region(f, spots, lasting=lasting)
         wanted, self.wanted = self.wanted, None
         for x, end in zip(lists, ends, strict=True):
@@ -172,7 +175,8 @@ class _Planner:
         inner.stacks, inner.chains, inner.targets = self.stacks, self.chains, {}
         inner.routines, inner.scope, inner.known = self.routines, self.scope, self.known
         inner.fixed, inner.packed = self.fixed, self.packed
-        inner.copies, inner.wanted = self.copies, self.wanted
+        inner.copies = dict(self.copies)  # what is made inside is not there outside
+        inner.wanted, inner.asked = self.wanted, self.asked
         inner.awake = self.awake or bool(lasting)
         inner.lasting = frozenset([_place(s) for s in lasting])
         inner.spots = dict(zip(f.params, spots, strict=True))
@@ -370,7 +374,8 @@ class _Planner:
             return self._packed(spot, layout)
         key = _place(spot), layout
         if key not in self.copies and self.wanted is not None:
-            self.wanted[key] = Spot(spot.base, spot.offset, layout, spot.block)
+            if key[0] in self.asked:
+                self.wanted[key] = Spot(spot.base, spot.offset, layout, spot.block)
             return self.room(Layout.dense(layout.type))
         return self.copies[key]
 
