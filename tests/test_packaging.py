@@ -103,7 +103,8 @@ def step(x: wf.Tensor, y: wf.Tensor) -> wf.Tensor:
 
 x = wf.tensor(np.ones((16, 4), np.float32))
 y = wf.randint(0, 3, (16,))
-print(step(x, y).item(), step.explain(x, y))
+print(step.explain(x, y), step.captures)
+assert_type(step(x, y), wf.Tensor)
 assert_type(x, wf.Tensor)
 assert_type((x @ x.T + 1.0) / 2, wf.Tensor)
 assert_type(-x[0, :2].sum(axis=0), wf.Tensor)

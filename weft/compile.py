@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from weft.capture import placeholders
 from weft.capture.capture import Captured, Unsized, capture
@@ -37,6 +37,9 @@ from weft.runtime.executable import Executable
 from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 #: the passes, in order. Each keeps every bit
 PASSES: tuple[Callable[[Function], Function], ...] = (
@@ -166,6 +169,22 @@ def _names(fn: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in found if p.kind in kinds)
 
 
+@overload
+def compile(
+    fn_or_module: None = None,
+    *,
+    dynamic: bool | None = None,
+    fallback: bool = True,
+    fast_math: bool = False,
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
+@overload
+def compile(
+    fn_or_module: Callable[P, R],
+    *,
+    dynamic: bool | None = None,
+    fallback: bool = True,
+    fast_math: bool = False,
+) -> Compiled[P, R]: ...
 def compile(
     fn_or_module: Any = None,
     *,

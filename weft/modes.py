@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from weft.capture.source.convert import source
@@ -26,9 +26,12 @@ from weft.deploy.program import Program
 from weft.errors import ShapeError
 from weft.ops.define import capturing, installed
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 MODES = ("dynamic", "static")
 _mode: ContextVar[str] = ContextVar("weft_mode", default="dynamic")
-_modules: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()
+_modules: WeakKeyDictionary[Any, Compiled[..., Any]] = WeakKeyDictionary()
 
 
 def set_mode(name: str) -> None:
@@ -80,7 +83,7 @@ def _static_call(module: Any) -> Callable[..., Any] | None:
     return found
 
 
-class function:
+class function(Generic[P, R]):
     """A function that static mode compiles. `compiled` is the compiled form.
 
     >>> import weft as wf
@@ -91,12 +94,12 @@ class function:
     tensor([2.])
     """
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __init__(self, f: Callable[P, R]) -> None:
         self.function = f
-        self.compiled: Compiled = compile(f)
+        self.compiled = compile(f)
         functools.update_wrapper(self, f)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         run = self.compiled if _mode.get() == "static" else self.function
         return run(*args, **kwargs)
 

@@ -160,9 +160,10 @@ def test_ctrl_c_ends_a_command_without_a_traceback(capsys, monkeypatch):
     assert capsys.readouterr().err == "weft: interrupted\n"
 
 
-def test_as_a_process(here):
+@pytest.mark.parametrize("module", ["weft", "weft.cli"])
+def test_as_a_process(here, module):
     done = subprocess.run(
-        [sys.executable, "-m", "weft.cli", "show", "-"], input=PROGRAM, capture_output=True,
+        [sys.executable, "-m", module, "show", "-"], input=PROGRAM, capture_output=True,
         text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0 and done.stdout.startswith("fn scaled("), done.stderr

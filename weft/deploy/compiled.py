@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from weft.autodiff.mode import recording
 from weft.capture.capture import Captured, Unsized, capture
@@ -38,14 +38,16 @@ _TRIES = 4
 INSTANCES = 256
 
 Build = Callable[[Captured], Executable]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class Compiled:
+class Compiled(Generic[P, R]):
     """A function that runs as native programs, one for each kind of call."""
 
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         build: Build,
         fallback: bool,
         name: str,
@@ -66,13 +68,13 @@ class Compiled:
         self.latest: tuple[Any, Executable] | None = None  # signature and program
         functools.update_wrapper(self, f, updated=())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if capturing.now is not None:
-            return operators.call(self.function, *args, **kwargs)  # part of what is being captured
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if capturing.now is not None:  # part of what is being captured
+            return operators.call(self.function, *args, **kwargs)  # type: ignore[no-any-return]
         quick = None if kwargs else _quick_key(args)
         program = self.quick.get(quick)
         if program is not None and program.guarded():
-            return program.call(args)
+            return program.call(args)  # type: ignore[no-any-return]
         leaves, form = flatten((args, kwargs))
         key = signature(leaves, form)
         for program in self.programs.get(key, ()):
@@ -80,13 +82,13 @@ class Compiled:
                 whole = program.direct and len(program.arguments) == len(args)  # no tensor twice
                 if quick is not None and whole and len(self.programs[key]) == 1:
                     self._remember(quick, program)
-                return program(leaves)
+                return program(leaves)  # type: ignore[no-any-return]
         if key in self.eager:
             return self.function(*args, **kwargs)
         program = self._capture(key, leaves, form)
         if program is None:
             return self.function(*args, **kwargs)
-        return program(leaves)
+        return program(leaves)  # type: ignore[no-any-return]
 
     def _remember(self, quick: Any, program: Executable) -> None:
         if len(self.quick) >= BUDGET:
