@@ -226,7 +226,7 @@ class Packing:
             with t.loop(0, count, some) as lane:
                 to, table = t.variable(t.at(here, self.one, lane)), t.at(offsets, "i64", lane)
                 with t.loop(0, whole, self.inner) as i:
-                    for x in self.turned(t, self.element_at(t, begin, i), table, some):
+                    for x in self.turned(t, begin, i, table, some):
                         t.store(x, to.get(), self.wide)
                         to.set(t.at(to.get(), "i8", row))
             with t.when(t.lt(whole, k.step)):
@@ -241,16 +241,16 @@ class Packing:
         """Steps of depth that are transposed together: those that make 128 bits."""
         return min(16 // self.wide, self.lanes)
 
-    def turned(self, t: Text, here: Value, offsets: Value, lanes: int) -> list[Value]:
-        """Vectors of so many lanes for `inner` steps of depth, neighbours from `here` on."""
+    def turned(self, t: Text, source: Value, at: Value, offsets: Value, lanes: int) -> list[Value]:
+        """Vectors of so many lanes for `inner` steps of depth, neighbours from step `at` on."""
         inner = self.inner
         piece = vector(self.element, inner)
         rows = []
         for j in range(inner):
             parts = []
             for lane in range(j, lanes, inner):
-                from_ = self.element_at(t, here, get(t, offsets, lane))
-                parts.append(t.load(piece, from_, self.align))
+                row = self.element_at(t, source, get(t, offsets, lane))
+                parts.append(t.load(piece, self.element_at(t, row, at), self.align))
             while len(parts) > 1:
                 pairs = zip(parts[::2], parts[1::2], strict=True)
                 parts = [shuffle(t, a, b, range(2 * lanes_of(a.type))) for a, b in pairs]

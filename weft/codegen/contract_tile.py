@@ -82,6 +82,8 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
     l_first = arg("l", "ptr")
     if through:
         l_first = t.at(l_first, one, offset(arg("l_step", "ptr")))
+    else:
+        back = t.sub(arg("l_step"), t.mul(arg("l_row"), rows - 1))
     t.branch(t.lt(i64(0), arg("steps")), "body", "done")
     t.label("body")
     left = phi("i64", "left", arg("steps"))
@@ -95,7 +97,8 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
         prefetch(t, ahead, write=False, level=2)
         t.emit(f"%ahead_at.next = getelementptr i8, {ahead}, {arg('ahead_step')}")
     rs = [t.load(many, p, align) for p in across(r_at)]
-    for i, row in enumerate(down("l", l_at)):
+    walk = down("l", l_at)
+    for i, row in enumerate(walk):
         x = t.splat(t.load(one, row, align), spec.lanes)
         for n, y in enumerate(rs, i * vectors):
             t.emit(f"%sum{n}.next = {multiply_add(t, x, y, sums[n])}")
@@ -104,7 +107,7 @@ def tile_function(spec: ContractSpec, rows: int, vectors: int) -> Text:
         after = offset(Value("ptr", "%table.next"))
         t.emit(f"%l_at.next = getelementptr {one}, {arg('l', 'ptr')}, {after}")
     else:
-        t.emit(f"%l_at.next = getelementptr i8, {l_at}, {arg('l_step')}")
+        t.emit(f"%l_at.next = getelementptr i8, {walk[-1]}, {back}")
     t.emit(f"%r_at.next = getelementptr i8, {r_at}, {arg('r_step')}")
     t.emit(f"%left.next = sub {left}, 1")
     t.branch(t.compare("icmp ne", Value("i64", "%left.next"), i64(0)), "body", "done")
@@ -133,22 +136,27 @@ def turning_tile_function(spec: ContractSpec, rows: int) -> Text:
 
     sums = [t.variable(t.load(p.many, row("first", i), p.wide)) for i in range(rows)]
 
-    def step(k: Value, x: Value) -> None:
+    l_at = t.variable(arg("l", "ptr"))
+    apart = [t.mul(arg("l_row"), i) for i in range(rows)]
+
+    def step(x: Value) -> None:
+        """One product for each row, and on to what is next along it."""
+        here = l_at.get()
         for i, total in enumerate(sums):
-            from_ = t.at(row("l", i), "i8", t.mul(k, arg("l_step")))
-            y = t.splat(t.load(p.one, from_, p.wide), p.lanes)
+            y = t.splat(t.load(p.one, t.at(here, "i8", apart[i]) if i else here, p.wide), p.lanes)
             total.set(t.let(p.many, multiply_add(t, y, x, total.get())))
+        l_at.set(t.at(here, "i8", arg("l_step")))
 
     steps, r, lanes = arg("steps"), arg("r", "ptr"), arg("lanes", "ptr")
     whole = t.sub(steps, rem(t, steps, i64(p.inner)))
     with t.loop(0, whole, p.inner) as k:
-        for n, x in enumerate(p.turned(t, p.element_at(t, r, k), lanes, p.lanes)):
-            step(t.add(k, n), x)
+        for x in p.turned(t, r, k, lanes, p.lanes):
+            step(x)
     with t.when(t.lt(whole, steps)):  # the last few: read some again, there are more than enough
         k = t.sub(steps, p.inner)
-        for n, x in enumerate(p.turned(t, p.element_at(t, r, k), lanes, p.lanes)):
+        for n, x in enumerate(p.turned(t, r, k, lanes, p.lanes)):
             with t.when(fits(t, whole, t.add(k, n))):
-                step(t.add(k, n), x)
+                step(x)
     for i, total in enumerate(sums):
         t.store(total.get(), row("c", i), p.wide)
     t.emit("ret void")

@@ -8,7 +8,7 @@ from weft.codegen.jit import vector_bytes
 from weft.codegen.reduce_chains import chains, staged
 from weft.codegen.reduce_columns import columns
 from weft.codegen.reduce_frame import Frame, spans
-from weft.codegen.reduce_monoid import Lanes, State, read, upto
+from weft.codegen.reduce_monoid import Lanes, State, lengths, read, upto
 from weft.codegen.registers import memory
 from weft.codegen.text import Value, module
 from weft.ops.scalar import Scalar, walk
@@ -34,10 +34,8 @@ def rows(f: Frame) -> None:
     """
     t = f.t
     lanes = Lanes(t, f.monoid, f.group)
-    short = t.compare("icmp sle", f.words["count"], Value("i64", str(f.group)))
-    for few in (True, False):
-        with t.when(short if few else t.op("xor", short, Value("i1", "true"))):
-            _rows(f, lanes, few)
+    for few in lengths(t, f.spec.short, f.words["count"], f.group):
+        _rows(f, lanes, few)
 
 
 def _rows(f: Frame, lanes: Lanes, few: bool) -> None:

@@ -8,8 +8,9 @@ of the traffic is what is reduced.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from weft.codegen.jit import vector_bytes
 from weft.codegen.reduce_frame import Frame, Span, spans
 from weft.codegen.reduce_monoid import State, read, upto, write
 from weft.codegen.registers import memory
@@ -154,26 +155,38 @@ class _Table:
                 state = f.absorb(state, f.value(loads, index[k]))
             self._put(self.parts, cell, state)
 
-        whole = t.op("and", count, i64(-self.group))
-        with t.loop(0, whole, self.group) as c:
-            cells(c, None)
-        with t.when(t.lt(whole, count)):
-            cells(whole, upto(t, t.sub(count, whole), self.group))
+        self._along(count, cells, often=rows > 1)
 
     def store(self, table: Sequence[Value], out: Value, count: Value) -> None:
         """Finish the accumulators in the first row of `table`; results lie side by side, or not."""
         t, f = self.t, self.f
         step = f.words["columns.out"]
         dense = t.compare("icmp eq", step, i64(1))
+
+        def finish(c: Value, mask: Value | None) -> None:
+            f.emit_result(self._get(table, c), t.add(out, c), mask)
+
         with t.when(dense):
-            whole = t.op("and", count, i64(-self.group))
-            with t.loop(0, whole, self.group) as c:
-                f.emit_result(self._get(table, c), t.add(out, c))
-            with t.when(t.lt(whole, count)):
-                mask = upto(t, t.sub(count, whole), self.group)
-                f.emit_result(self._get(table, whole), t.add(out, whole), mask)
+            self._along(count, finish, often=False)
         with t.when(t.op("xor", dense, Value("i1", "true"))), t.loop(0, count) as c:
             f.emit_result(self._get(table, c, 1), t.add(out, t.mul(c, step)))
+
+    def _along(
+        self, count: Value, body: Callable[[Value, Value | None], None], often: bool
+    ) -> None:
+        """The body for every vector of the columns; what is not done often is written once, where
+        masks cost nothing.
+        """
+        t = self.t
+        if not often and vector_bytes() == 64:
+            with t.loop(0, count, self.group) as c:
+                body(c, upto(t, t.sub(count, c), self.group))
+            return
+        whole = t.op("and", count, i64(-self.group))
+        with t.loop(0, whole, self.group) as c:
+            body(c, None)
+        with t.when(t.lt(whole, count)):
+            body(whole, upto(t, t.sub(count, whole), self.group))
 
     def _cell(self, row: Value, column: Value) -> Value:
         return column if self.lanes == 1 else self.t.add(self.t.mul(row, self.limit), column)

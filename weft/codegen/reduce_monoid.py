@@ -7,13 +7,13 @@ Shared by reductions and fused rows, so that both add up in the same order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from weft.codegen.registers import literal, memory, register
-from weft.codegen.text import Text, Value, lanes_of, vector
+from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.codegen.verbs import emit
 from weft.ops.scalar import Scalar, input_, maximum, minimum, select
-from weft.schedule.reduce_spec import LANES
+from weft.schedule.reduce_spec import LANES, SHORT
 from weft.types.dtype import DType, bool_, int64
 
 State = list[Value]
@@ -232,3 +232,16 @@ def upto(t: Text, count: Value, lanes: int, first: int = 0) -> Value:
         vector("i32", lanes), "<" + ", ".join(f"i32 {first + k}" for k in range(lanes)) + ">"
     )
     return t.compare("icmp slt", lane, t.splat(short, lanes))
+
+
+def lengths(t: Text, short: bool, count: Value, group: int) -> Iterator[bool]:
+    """The code of rows of `count` elements, in each of the ways there are to go along one: whether
+    it is at most one vector.
+    """
+    if not short or group >= SHORT:
+        yield short
+        return
+    one = t.compare("icmp sle", count, i64(group))
+    for few in (True, False):
+        with t.when(one if few else t.op("xor", one, Value("i1", "true"))):
+            yield few

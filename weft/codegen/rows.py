@@ -12,10 +12,10 @@ slower, and the code is short.
 from __future__ import annotations
 
 from weft.codegen.reduce_frame import Span, spans
-from weft.codegen.reduce_monoid import read, upto, write
+from weft.codegen.reduce_monoid import lengths, read, upto, write
 from weft.codegen.registers import memory
 from weft.codegen.rows_row import Kernel, Row
-from weft.codegen.text import Value, i64, module
+from weft.codegen.text import Value, module
 from weft.codegen.verbs import emit
 from weft.schedule.rows import BATCH, Map, RowSpec
 
@@ -24,10 +24,8 @@ def lower(spec: RowSpec) -> str:
     """The LLVM module of a row program."""
     k = Kernel(spec)
     t = k.t
-    short = t.compare("icmp sle", k.n, i64(k.group))
-    for few in (True, False):
-        with t.when(short if few else t.op("xor", short, Value("i1", "true"))):
-            _rows(k, upto(t, k.n, k.group) if few else None)
+    for few in lengths(t, spec.short, k.n, k.group):
+        _rows(k, upto(t, k.n, k.group) if few else None)
     t.ret()
     return module(t)
 

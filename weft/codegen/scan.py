@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from weft.codegen.extern import Kernel
+from weft.codegen.registers import memory
 from weft.codegen.text import Value, Variable, i64, module
 from weft.codegen.verbs import cast, register
 from weft.schedule.scan import COLUMNS, Scan
@@ -37,6 +39,14 @@ class _Chain:
         self.sums = spec.op in ("add", "mul")
         self.x, self.values = t.operand(0), t.operand(1)
         self.indices = t.operand(2) if spec.indices else None
+
+    def of(self, start: Value) -> _Chain:
+        """The same on a row: elements count from there."""
+        t, row = self.t, copy(self)
+        row.x = t.at(self.x, memory(self.spec.source), start)
+        row.values = t.at(self.values, memory(self.spec.result), start)
+        row.indices = None if self.indices is None else t.at(self.indices, "i64", start)
+        return row
 
     def get(self, at: Value, lanes: int = 1) -> Value:
         x = self.t.read(self.spec.source, self.x, at, lanes)
@@ -82,15 +92,15 @@ def _rows(spec: Scan) -> Kernel:
     rows, length, block, every = t.params(4)
 
     def run(row: Value, count: int) -> None:
-        starts = [t.mul(t.add(row, n), length) for n in range(count)]
+        chains = [chain.of(t.mul(t.add(row, n), length)) for n in range(count)]
         at = chain.place(i64(0), length)
         running: list[tuple[Variable, Variable | None]] = []
-        for start in starts:
-            first = chain.get(t.add(start, at))
+        for c in chains:
+            first = c.get(at)
             running.append((t.variable(first), t.variable(at) if spec.indices else None))
-            chain.put(t.add(start, at), first, at)
+            c.put(at, first, at)
         with t.polled(1, length, every) as (low, high), t.loop(low, high) as n:
-            _step_rows(t, chain, starts, running, chain.place(n, length))
+            _step_rows(t, chains, running, chain.place(n, length))
 
     with t.tasks() as task:
         first = t.mul(task, block)
@@ -101,16 +111,13 @@ def _rows(spec: Scan) -> Kernel:
 
 def _step_rows(
     t: Kernel,
-    chain: _Chain,
-    starts: Sequence[Value],
+    chains: Sequence[_Chain],
     running: Sequence[tuple[Variable, Variable | None]],
     at: Value,
 ) -> None:
-    places = [t.add(start, at) for start in starts]
-    news = [
-        chain.get(p) for p in places
-    ]  # all loads before the first store, which might alias them for all LLVM knows
-    for place, new, (value, index) in zip(places, news, running, strict=True):
+    # all loads before the first store, which might alias them for all LLVM knows
+    news = [chain.get(at) for chain in chains]
+    for chain, new, (value, index) in zip(chains, news, running, strict=True):
         if chain.sums:
             value.set(chain.step(value.get(), None, new, at)[0])
         else:
@@ -120,7 +127,7 @@ def _step_rows(
                 value.set(new)
                 if index is not None:
                     index.set(at)
-        chain.put(place, value.get(), index.get() if index else None)
+        chain.put(at, value.get(), index.get() if index else None)
 
 
 def _columns(spec: Scan) -> Kernel:

@@ -157,15 +157,14 @@ class Text:
     def loop(self, low: int | Value, high: int | Value, step: int | Value = 1) -> Iterator[Value]:
         """for i in range(low, high, step), step > 0."""
         i = self.variable(i64(low))
-        head, body, out = (self.fresh(p) for p in ("head", "body", "out"))
-        self.emit(f"br label %{head}")
-        self.label(head)
-        now = i.get()
-        self.branch(self.lt(now, high), body, out)
+        body, out = (self.fresh(p) for p in ("body", "out"))
+        self.branch(self.lt(i64(low), high), body, out)
         self.label(body)
+        now = i.get()
         yield now
-        i.set(self.add(now, step))
-        self.emit(f"br label %{head}")
+        after = self.add(now, step)
+        i.set(after)
+        self.branch(self.lt(after, high), body, out)
         self.label(out)
 
     @contextmanager

@@ -11,8 +11,9 @@ import itertools
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -36,6 +37,8 @@ _turns: dict[KernelSpec, Any] = {}  # locks that a signal's handler may take aga
 #: objects of functions that several kernels have, by their text; so many are kept
 _parts: dict[str, Future[bytes]] = {}
 PARTS = 512
+_open: dict[str, Future[bytes]] = {}  # those that no thread has begun: who takes one out makes it
+_helping: list[ThreadPoolExecutor] = []  # threads that may have nothing else to do
 
 
 def code(spec: KernelSpec) -> jit.Code:
@@ -85,6 +88,7 @@ class Ahead:
 
     def __exit__(self, *problem: object) -> None:
         if self._pool is not None:
+            _helping.remove(self._pool)
             self._pool.shutdown(cancel_futures=True)
 
     def begin(self, spec: KernelSpec) -> None:
@@ -98,6 +102,7 @@ class Ahead:
             self._waiting.append(spec)
         if self._pool is None and len(self._waiting) > 1:
             self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "weft-compile")
+            _helping.append(self._pool)
         while self._pool is not None and self._waiting:
             missing = self._waiting.pop()
             self._made[missing] = self._pool.submit(code, missing)
@@ -155,25 +160,43 @@ def _made(name: str, texts: Callable[[], list[str]]) -> bytes:
 
 def _compiled(main: str, *parts: str) -> list[bytes]:
     """The objects of a kernel: its own, and its parts, some of which another thread may be
-    compiling or have compiled.
+    compiling or have compiled, or takes over.
     """
-    made: dict[str, Future[bytes]] = {}
+    made, own = {}, []
     for part in parts:
-        made[part] = mine = Future[bytes]()
-        found = _parts.setdefault(part, mine)
-        if found is not mine:
-            made[part] = found
-            continue
-        try:
-            mine.set_result(jit.compile_object(part))
-        except BaseException as e:
-            del _parts[part]
-            mine.set_exception(e)
-            raise
-    own = jit.compile_object(main)
+        mine = Future[bytes]()
+        made[part] = found = _parts.setdefault(part, mine)
+        if found is mine:
+            _open[part] = mine
+            own.append(part)
+    if len(own) > 1:
+        for pool in _helping[:1]:
+            with suppress(RuntimeError):  # it is just being closed
+                pool.submit(_make, reversed(own))
+    _make(own)
+    objects = [jit.compile_object(main), *(made[p].result() for p in parts)]
     if len(_parts) > PARTS:
         _parts.clear()
-    return [own, *(made[p].result() for p in parts)]
+    return objects
+
+
+def _make(parts: Iterable[str]) -> None:
+    """Compile those parts that nobody else has begun."""
+    problem: BaseException | None = None
+    for part in parts:
+        mine = _open.pop(part, None)
+        if mine is None:
+            continue
+        try:
+            if problem is None:
+                mine.set_result(jit.compile_object(part))
+        except BaseException as e:
+            problem = e
+        if problem is not None:  # no other is begun, and none who waits for one waits in vain
+            _parts.pop(part, None)
+            mine.set_exception(problem)
+    if problem is not None:
+        raise problem
 
 
 def _joined(objects: Sequence[bytes]) -> bytes:
@@ -229,6 +252,8 @@ def _source_files(root: str) -> Iterator[str]:
 def _forked() -> None:
     """What other threads were at is not going to be finished in a child."""
     _turns.clear()
+    _open.clear()
+    _helping.clear()
     for part in [p for p, made in _parts.items() if not made.done()]:
         del _parts[part]
 

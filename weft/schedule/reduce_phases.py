@@ -10,7 +10,15 @@ from weft.buffer import Layout
 from weft.ops.scalar import Scalar
 from weft.schedule.collapse import Nest, collapse
 from weft.schedule.launch import Phase
-from weft.schedule.reduce_spec import CHUNK, CHUNK_ROWS, LANES, TOGETHER, ReduceSpec, width_limit
+from weft.schedule.reduce_spec import (
+    CHUNK,
+    CHUNK_ROWS,
+    LANES,
+    SHORT,
+    TOGETHER,
+    ReduceSpec,
+    width_limit,
+)
 from weft.types import DType, TensorType
 from weft.types.dtype import int64
 from weft.types.record import dataclass
@@ -119,13 +127,13 @@ class Phases:
         epilogue: Scalar | None,
         to: tuple[int, ...],
     ) -> None:
-        n, v = len(source.dtypes), form.vector
+        n, v, count = len(source.dtypes), form.vector, math.prod(reduced.sizes)
         spec = ReduceSpec(
             form.name, self.monoid, self.acc, form.lanes, source.dtypes, source.rule, epilogue,
             bool(source.at), form.moving, len(form.kept), len(reduced.sizes), self.operands,
-            len(self.params), len(self.numbers),
+            len(self.params), len(self.numbers), form.name == "rows" and count <= SHORT,
         )  # fmt: skip
-        positions, count = math.prod(kept.sizes), math.prod(reduced.sizes)
+        positions = math.prod(kept.sizes)
         share = chunk if splits > 1 else max(count, 1)
         values = {"count": count, "share": share, "chunk": chunk, "hop": positions}
         values |= {f"from{i}": at for i, at in enumerate(source.at)}

@@ -18,6 +18,10 @@ CHUNK = 16384
 #: many
 CHUNK_ROWS = 256
 
+#: elements of a row up to which it is short: where a vector holds as many, the kernel knows nothing
+#: of longer ones, and otherwise nothing of short ones
+SHORT = 16
+
 #: positions of form "chains" that advance together
 TOGETHER = 8
 
@@ -47,6 +51,7 @@ class ReduceSpec:
     operands: int  # pointers in the frame
     first: int  # of the phase's params, counted from the launch's first
     numbers: int  # params of rule and epilogue themselves
+    short: bool = False  # rows of at most SHORT elements
     said: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +64,7 @@ class ReduceSpec:
             self.lanes,
             [d.short for d in self.inputs],
             *shape,
+            self.short,
         )
         frame = (self.operands, self.first, self.numbers)
         object.__setattr__(self, "said", f"reduce {fields} {frame}\n{text(*rules)}")

@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from weft.buffer import Layout
 from weft.schedule.collapse import broadcast_strides, collapse
 from weft.schedule.launch import HEAVY, Launch, Phase
-from weft.schedule.reduce_spec import LANES
+from weft.schedule.reduce_spec import LANES, SHORT
 from weft.schedule.rows_program import Fold as Fold, Map as Map, RowProgram as RowProgram, lift
 from weft.types import DType, TensorType
 from weft.types.record import dataclass
@@ -89,10 +89,12 @@ class RowSpec:
 
     program: RowProgram = field(compare=False)
     outer: int
+    short: bool = False  # rows of at most SHORT elements
     said: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "said", f"rows {self.outer}\n{self.program.said}")
+        kind = "short rows" if self.short else "rows"
+        object.__setattr__(self, "said", f"{kind} {self.outer}\n{self.program.said}")
 
     def key(self) -> str:
         return self.said
@@ -133,7 +135,7 @@ def plan_rows(
         strides.append(found)
     nest = collapse(rows, strides)
     program = lift(program)
-    spec = RowSpec(program, len(nest.sizes))
+    spec = RowSpec(program, len(nest.sizes), n <= SHORT)
     levels = arrange(program)
     kept = [program.dtype(v) for level in levels for v in level.keeps]
     wide = [d for kind, d in program.inputs if kind == "row"] + kept

@@ -83,10 +83,16 @@ class RowProgram:
 
     def reads(self, value: int) -> tuple[int, ...]:
         """The values a step is made of."""
-        step = self.step(value)
-        if step is None:
-            return ()
-        return (step.value,) if isinstance(step, Fold) else reads(step.rule)
+        first = len(self.inputs)
+        return self._reads[value - first] if value >= first else ()
+
+    @cached_property
+    def _reads(self) -> tuple[tuple[int, ...], ...]:
+        return tuple([(s.value,) if isinstance(s, Fold) else reads(s.rule) for s in self.steps])
+
+    @cached_property
+    def _works(self) -> tuple[int, ...]:
+        return tuple([0 if isinstance(s, Fold) else _work(s.rule) for s in self.steps])
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -110,10 +116,12 @@ class RowProgram:
 
     def work(self, value: int) -> int:
         """What the rule of a step costs, about, in instructions."""
-        step = self.step(value)
-        if not isinstance(step, Map):
-            return 0
-        return sum(_half(n) or _WORK.get(n.verb, 1) for n in walk([step.rule]))
+        first = len(self.inputs)
+        return self._works[value - first] if value >= first else 0
+
+
+def _work(rule: Scalar) -> int:
+    return sum(_half(n) or _WORK.get(n.verb, 1) for n in walk([rule]))
 
 
 def reads(rule: Scalar) -> tuple[int, ...]:

@@ -6,15 +6,33 @@ import ast
 from collections.abc import Iterable, Iterator
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_SILENT = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes that a node consists of, as `ast.iter_child_nodes` gives them, but for those that
+    say nothing of names. Conversion asks for little else.
+    """
+    found: list[ast.AST] = []
+    fields = node.__dict__
+    for name in node._fields:
+        x = fields.get(name)
+        if x.__class__ is list:
+            found += [n for n in x if isinstance(n, ast.AST)]
+        elif isinstance(x, ast.AST) and not isinstance(x, _SILENT):
+            found.append(x)
+    return found
 
 
 def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Every node but those of functions and classes defined there."""
-    for node in nodes:
+    stack = [*nodes][::-1]
+    while stack:
+        node = stack.pop()
         yield node
         if not isinstance(node, _SCOPES):
-            yield from inside(ast.iter_child_nodes(node))
+            stack += children(node)[::-1]
 
 
 def stored(nodes: Iterable[ast.AST]) -> list[str]:
@@ -42,7 +60,7 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 found[(alias.asname or alias.name).split(".")[0]] = None
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             visit(child)
 
     for node in nodes:
@@ -69,12 +87,14 @@ def parameters(args: ast.arguments) -> list[str]:
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that are read, in functions defined there too."""
-    return {
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
+    found: set[str] = set()
+    stack = [*nodes]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        stack += children(node)
+    return found
 
 
 def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
