@@ -1,7 +1,7 @@
 """Variables that have no value on some path: reading one there is Python's error."""
 
 import weft as wf
-from control_programs.case import BOTH, X, Y, case
+from control_programs.case import BOTH, case
 
 
 @case("a name that one path defines, used", *BOTH)

@@ -11,13 +11,17 @@ from weft.capture.chosen import Chosen
 from weft.capture.effects import Raised
 from weft.capture.guards import Guards
 from weft.capture.join import Unfit
-from weft.capture.runs import settled
+from weft.capture.perhaps import Perhaps
+from weft.capture.refusal import located
+from weft.capture.runs import Maybe, settled
 from weft.capture.signature import Marks, has_elements, opened
+from weft.capture.source.convert import operating, was_operator
+from weft.capture.stacks import Stack
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
 from weft.capture.trace import Cell, Trace
 from weft.errors import CaptureError
-from weft.ir import Function, Node
+from weft.ir import Function, Location, Node
 from weft.ops.define import Call, Value, as_node, installed
 from weft.ops.elementwise import add
 from weft.ops.movement import alias
@@ -109,6 +113,24 @@ def capture(
     marks: Marks | None = None,
     hints: tuple[int, ...] = (),
 ) -> Captured:
+    """`captured`, with operators converted too if a special method of the user's needs it."""
+    try:
+        return captured(f, leaves, form, run, marks, hints)
+    except (CaptureError, Unsized) as e:
+        if run is None or operating.on or not was_operator(e):
+            raise
+    with operating:
+        return captured(f, leaves, form, run, marks, hints)
+
+
+def captured(
+    f: Callable[..., Any],
+    leaves: list[Any],
+    form: Form,
+    run: Callable[..., Any] | None,
+    marks: Marks | None,
+    hints: tuple[int, ...],
+) -> Captured:
     """Run `f` on symbols for the tensors among `leaves`, which `form` makes (args, kwargs) of;
     `marks` says which sizes and numbers are symbols too. `hints`: sizes that the program finds.
     """
@@ -146,6 +168,7 @@ def capture(
                     raise Unsized(_so_far(trace, firsts, before), e) from e
                 raise
             _no_side_effects(trace)
+            _is_known(f, out)
             name = getattr(f, "__name__", type(f).__name__)
             return finish(trace, name, out, stands, firsts, before)
     finally:
@@ -182,6 +205,20 @@ def _no_side_effects(trace: Trace) -> None:
         )
     for reason in trace.guards.unguarded:
         raise CaptureError("capture", expected="code that can be read", got=reason)
+
+
+def _is_known(f: Callable[..., Any], out: Any) -> None:
+    """A result has one structure, whatever path the program takes."""
+    _, form = flatten(settled(out))
+    if any(map(form.holds, (Perhaps, Maybe, Stack))):
+        code = getattr(f, "__code__", None)
+        loc = None if code is None else Location(code.co_filename, code.co_firstlineno)
+        raise CaptureError(
+            located("a result", loc),
+            expected="lists and dicts whose structure is known",
+            got="one whose keys or length depend on values",
+            hint="return elements by themselves, or give a key a value on every path",
+        )
 
 
 def finish(

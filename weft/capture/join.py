@@ -136,7 +136,7 @@ def _grad(leaf: Any) -> Any:
 
 def _content(x: Any) -> Any:
     """What a container consists of, as a structure."""
-    return sorted(x, key=repr) if isinstance(x, set) else content_of(x)
+    return tuple(sorted(x, key=repr)) if isinstance(x, set) else content_of(x)
 
 
 Choose = Callable[[list[Value], list[Value]], Sequence[Value]]

@@ -131,6 +131,9 @@ class _Later:
     pop: Callable[[list[Any], Any], Any]
     exact: Callable[[list[Any]], Run]
     put: Callable[[list[Any], Any, Any], None]
+    perhaps: type
+    sides: Callable[[Any, Any], tuple[Any, Any]]
+    merged: Callable[[dict[Any, Any], dict[Any, Any]], tuple[Any, Any]]
     prepare: Callable[[list[Any]], Any]
     alike: Callable[[Any, Any], tuple[Any, Any]]
 
@@ -150,6 +153,8 @@ def is_open(x: list[Any]) -> bool:
 
 def aligned(a: Any, b: Any) -> tuple[Any, Any]:
     """What two paths leave, with elements that lists have on one of them alone marked in both."""
+    if type(a) is later.perhaps or type(b) is later.perhaps:
+        return later.sides(a, b)
     if type(a) is Maybe or type(b) is Maybe:
         return _marked(a), _marked(b)
     if type(a) in GROWN and type(a) is type(b):
@@ -158,7 +163,7 @@ def aligned(a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
     if type(a) is dict:
         if tuple(a) != tuple(b):
-            return a, b
+            return later.merged(a, b)
         pairs = {k: aligned(a[k], b[k]) for k in a}
         return {k: v for k, (v, _) in pairs.items()}, {k: v for k, (_, v) in pairs.items()}
     if len(a) != len(b) and type(a) is tuple:

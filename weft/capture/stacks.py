@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.autodiff.backward import constant
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.refusal import refused
 from weft.capture.runs import GROWN, Maybe, Run, later as of_runs, refilled, same, size_to_find

@@ -8,7 +8,6 @@ from typing import Any
 from weft.capture.source.expressions import Expressions, at, op, operator
 from weft.capture.source.names import inside
 
-
 #: what changes a list, dict or set in place
 _CHANGING = (ast.Add, ast.Mult, ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 
@@ -68,14 +67,16 @@ class Assignments(Expressions):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         value, target = self.visit(node.value), node.target
         if isinstance(target, ast.Name):
-            if isinstance(value, ast.Constant) or not isinstance(node.op, _CHANGING):
+            known = isinstance(value, ast.Constant) or not isinstance(node.op, _CHANGING)
+            if known and not self.operating:
                 node.value, node.target = value, self.visit(target)
                 return [*self._checked(target), node]
             read: ast.expr = at(target, ast.Name(self._mangled(target.id), ast.Load()))
             if hasattr(target, "unsure"):
                 read = self.bound(target)
             how = ast.Constant(type(node.op).__name__)
-            made = op(node, "augment", read, how, value)
+            name = "augmented" if self.operating else "augment"
+            made = op(node, name, read, how, value)
             return at(node, ast.Assign([self.visit(target)], made))
         how = ast.Constant(type(node.op).__name__)
         if isinstance(target, ast.Attribute):

@@ -13,6 +13,7 @@ from typing import Any
 from weft.capture.effects import root, tell
 from weft.capture.implicit import is_library_file, is_users
 from weft.capture.numbers import computed, is_numeric
+from weft.capture.perhaps import Perhaps
 from weft.capture.places import MISSING
 from weft.capture.pythonic import is_math, math_call
 from weft.capture.runs import is_grown, spell_out
@@ -22,12 +23,15 @@ from weft.capture.source.reads import (
     attr,
     changes,
     changing,
+    del_item,
     guards,
+    item,
     later,
     made,
     read,
     refuse,
     set_attr,
+    set_item,
     used,
 )
 from weft.capture.source.recursion import entered
@@ -282,6 +286,10 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         owner = getattr(f, "__self__", None)
         if type(owner) is str and (is_deferred(args) or is_deferred(kwargs)):
             return method(f.__name__, owner, args, kwargs)
+        if type(owner) is dict and args and type(owner.get(_key(args[0]))) is Perhaps:
+            found = _of_perhaps(owner, f.__name__, args)
+            if found is not NotImplemented:
+                return found
         if f.__name__ == "get" and args and later.is_dynamic(owner, args[0]):
             return later.get_or(owner, *args)
         if type(owner) is list and any(map(is_grown, (owner, *args))):
@@ -296,11 +304,37 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return made(out) if type(out) in CONTAINERS else out
 
 
+def _key(x: Any) -> Any:
+    """A key, if nothing but its value matters."""
+    return x if type(x) in (str, int, bool, float, bytes) else None
+
+
+def _of_perhaps(owner: dict[Any, Any], name: str, args: tuple[Any, ...]) -> Any:
+    """A method of a dict, of a key that only some paths have given it."""
+    key, default = args[0], args[1] if len(args) > 1 else None
+    x = owner[key]
+    if name == "pop" and len(args) == 1:
+        value = item(owner, key)
+        del_item(owner, key)
+        return value
+    if name not in ("get", "setdefault"):
+        return NotImplemented
+    value = later.choose(x.flag, lambda: x.value, lambda: default)
+    if name == "setdefault":
+        set_item(owner, key, value)
+    return value
+
+
 def _hashable(f: Any) -> bool:
     return getattr(f, "__self__", None) is None or isinstance(f.__self__, types.ModuleType)
 
 
 def _getattr(owner: Any, name: str, *default: Any) -> Any:
+    x = getattr(owner, "__dict__", {}).get(name) if default else None
+    if type(x) is Perhaps and not hasattr(type(owner), name):
+        if default[0] is MISSING:
+            return Perhaps(x, x.flag)
+        return later.choose(x.flag, lambda: x.value, lambda: default[0])
     try:
         return attr(owner, name)
     except AttributeError:
@@ -314,7 +348,8 @@ def _getattr(owner: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(owner: Any, name: str) -> bool:
-    return _getattr(owner, name, MISSING) is not MISSING
+    found = _getattr(owner, name, MISSING)
+    return found.flag if type(found) is Perhaps else found is not MISSING
 
 
 #: classes that are called like functions

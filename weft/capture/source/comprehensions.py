@@ -15,7 +15,7 @@ from weft.capture.source.sequences import sequence
 from weft.capture.source.symbolic import branch
 from weft.capture.stacks import is_stack
 from weft.errors import CaptureError
-from weft.ops.define import Value
+from weft.ops.define import Value, capturing
 
 
 def comprehension(items: Any, piece: Callable[[Any], list[Any]], lists: bool = False) -> Any:
@@ -56,6 +56,12 @@ def kept(condition: Any, value: Thunk) -> list[Any]:
 
     branch(condition, add, lambda: None, tuple, nothing, ())
     return out
+
+
+def gathered(f: Any, items: Thunk, whole: Thunk) -> Any:
+    """What a function is given to go through: all at once, where that is what it does."""
+    gathers = f in (sum, list, tuple, max, min, sorted, set)
+    return whole() if gathers and capturing.now is not None else items()
 
 
 def _sum(items: Any, /, start: Any = 0) -> Any:

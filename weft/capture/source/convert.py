@@ -11,9 +11,11 @@ import __future__
 import ast
 import functools
 import inspect
+import threading
 import types
 from typing import Any
 
+from weft.capture.implicit import is_users
 from weft.capture.source.expressions import OPERATORS, at, copied
 from weft.capture.source.find import definition
 from weft.capture.source.statements import Statements
@@ -22,10 +24,43 @@ _FUTURE = functools.reduce(
     lambda a, n: a | getattr(__future__, n).compiler_flag, __future__.all_feature_names, 0
 )
 
-#: by id of the code; the code is held so that its id stays its own
-_converted: dict[int, tuple[types.CodeType, types.CodeType | None, str]] = {}
+#: by id of the code, and whether operators are converted too; the code is held so that its id
+#: stays its own
+_converted: dict[tuple[int, bool], tuple[types.CodeType, types.CodeType | None, str]] = {}
 _own: dict[int, types.CodeType] = {}  # of functions inside converted ones
 _MOST = 1 << 14
+
+
+class _Operating(threading.local):
+    """Whether `+`, `<` and the like are converted too, for what classes of the user's make of them."""
+
+    on = False
+
+    def __enter__(self) -> None:
+        self.on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.on = False
+
+
+operating = _Operating()
+
+
+def was_operator(error: BaseException) -> bool:
+    """Whether an error came out of a special method that ran as it is, called by an operator."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        trace = found.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            special = code.co_name.startswith("__") and code.co_name.endswith("__")
+            if special and is_users(code.co_filename) and OPERATORS not in code.co_freevars:
+                return _own.get(id(code)) is not code
+            trace = trace.tb_next
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def is_converted(f: Any) -> bool:
@@ -71,11 +106,12 @@ def source(f: Any) -> str:
 
 
 def _code(code: types.CodeType) -> tuple[types.CodeType | None, str]:
-    known = _converted.get(id(code))
+    key = id(code), operating.on
+    known = _converted.get(key)
     if known is None:
         if len(_converted) >= _MOST:
             _converted.clear()
-        known = _converted[id(code)] = (code, *_make(code))
+        known = _converted[key] = (code, *_make(code))
     return known[1], known[2]
 
 
@@ -111,6 +147,7 @@ def _tree(node: Any, owner: str) -> Any:
     _no_defaults(node.args)
     node.returns = None
     converter = Statements(owner)
+    converter.operating = operating.on
     if isinstance(node, ast.Lambda):
         node.body = converter.visit(node.body)
         return at(node, ast.Expr(node))

@@ -17,6 +17,8 @@ _SYMBOL = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+#: functions that go through all elements at once
+_GATHERING = {"sum", "list", "tuple", "max", "min", "sorted", "set"}
 _LISTS = (ast.List, ast.ListComp)
 N = TypeVar("N", bound=ast.AST)
 
@@ -83,7 +85,7 @@ def is_bool(test: ast.expr) -> bool:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_bool(test.operand)
     if isinstance(test, ast.Call):
-        return isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr")
+        return isinstance(test.func, ast.Name) and test.func.id == "isinstance"
     return isinstance(test, ast.Constant)
 
 
@@ -115,7 +117,11 @@ def _binds(node: ast.AST) -> bool:
 
 
 class Expressions(ast.NodeTransformer):
-    """Converts expressions in place. `owner`: the class whose private names are meant."""
+    """Converts expressions in place. `owner`: the class whose private names are meant; `operating`:
+    whether `+`, `<` and the like are calls too.
+    """
+
+    operating = False
 
     def __init__(self, owner: str) -> None:
         self.owner = owner.lstrip("_")
@@ -154,9 +160,18 @@ class Expressions(ast.NodeTransformer):
         return op(node, "item", node.value, node.slice)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
+        if self.operating:
+            lists = isinstance(node.left, _LISTS) or isinstance(node.right, _LISTS)
+            self.generic_visit(node)
+            how = ast.Constant(type(node.op).__name__)
+            made = op(node, "binary", node.left, how, node.right)
+            return op(node, "new", made) if lists else made
         if isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.List):
             self.generic_visit(node)
             return op(node, "mod", node.left, node.right)
+        if isinstance(node.op, ast.BitOr):
+            self.generic_visit(node)
+            return op(node, "union", node.left, node.right)
         lists = isinstance(node.left, _LISTS) or isinstance(node.right, _LISTS)
         self.generic_visit(node)
         return op(node, "new", node) if lists else node
@@ -165,7 +180,18 @@ class Expressions(ast.NodeTransformer):
         plain = isinstance(node.func, ast.Name) and node.func.id in _FRAME
         if plain and node.func.id == "breakpoint":  # type: ignore[attr-defined]
             return self._breakpoint(node)
-        self.generic_visit(node)
+        given = node.args[0] if len(node.args) > 0 else None
+        known = isinstance(node.func, ast.Name) and node.func.id in _GATHERING
+        if known and isinstance(given, ast.GeneratorExp) and not _binds(given):
+            whole = ast.copy_location(ast.ListComp(given.elt, given.generators), given)
+            ways = [thunk(self.visit(copied(given))), thunk(self.visit(whole))]
+            node.args[0] = op(given, "gathered", copied(node.func), *ways)
+            rest: list[Any] = [self.visit(x) for x in (*node.args[1:], *node.keywords)]
+            n = len(node.args)
+            node.args, node.keywords = [node.args[0], *rest[: n - 1]], rest[n - 1 :]
+            node.func = self.visit(node.func)
+        else:
+            self.generic_visit(node)
         if plain:
             return node
         return at(node, ast.Call(operator("call"), [node.func, *node.args], node.keywords))
@@ -203,6 +229,10 @@ class Expressions(ast.NodeTransformer):
         plain = not isinstance(node.op, ast.Not) or is_bool(node.operand)
         _tested(node)
         self.generic_visit(node)
+        if plain and self.operating and not isinstance(node.operand, ast.Constant):
+            if not isinstance(node.op, ast.Not):
+                how = ast.Constant(type(node.op).__name__)
+                return op(node, "unary", how, node.operand)
         return node if plain else op(node, "not_", node.operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -221,10 +251,16 @@ class Expressions(ast.NodeTransformer):
                 node.left, *node.comparators = map(_known, (node.left, *node.comparators))
             return node
         plainly = not any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops)
-        if len(node.ops) == 1 and plainly and not _compares_lists(node):
+        alone = len(node.ops) == 1 and plainly and not _compares_lists(node)
+        if alone and not self.operating:
             return node
         symbols = ast.Tuple([ast.Constant(_SYMBOL[type(o)]) for o in node.ops], ast.Load())
         return op(node, "compare", node.left, symbols, *map(thunk, node.comparators))
+
+    def visit_withitem(self, node: ast.withitem) -> Any:
+        self.generic_visit(node)
+        node.context_expr = op(node.context_expr, "manager", node.context_expr)
+        return node
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)
@@ -237,7 +273,13 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else op(node, "made", node)
 
-    visit_List = visit_Dict = visit_Set = visit_DictComp = visit_SetComp = _made
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        self.generic_visit(node)
+        pairs = zip(node.keys, node.values, strict=True)
+        node.values = [op(v, "seen", v) if k is None else v for k, v in pairs]
+        return op(node, "made", node)
+
+    visit_List = visit_Set = visit_DictComp = visit_SetComp = _made
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         """`[f(x) for x in xs]` as `comprehension(xs, lambda items_: [f(x) for x in items_])`; where

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import Any
 
 from weft.capture.chosen import TYPES, Chosen, Flag
@@ -20,13 +19,19 @@ from weft.capture.source.ranges import Range, counted, is_long, is_symbolic
 from weft.capture.source.reads import guards, known, later, refuse, seen
 from weft.capture.source.sequences import sequence
 from weft.capture.source.signals import BREAK, CONTINUE, Return, Signal
+from weft.capture.source.special import (
+    compared,
+    iterate as iterate,
+    method,
+    truth as truth_of,
+)
 from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten
 from weft.control.build import truth
 from weft.control.nodes import BOOL
 from weft.errors import CaptureError, ShapeError
-from weft.ops.define import Value, capturing, installed
 from weft.ops.creation import full
+from weft.ops.define import Value, capturing, installed
 from weft.ops.elementwise import astype, logical_not, logical_or
 from weft.ops.movement import reshape
 from weft.tensor.tensor import Tensor
@@ -63,12 +68,12 @@ def test(x: Any) -> bool:
             "a condition on a tensor inside with, try or a comprehension",
             "move the branch out of it",
         )
-    return bool(seen(x))
+    return bool(seen(truth_of(x)))
 
 
 def filled(x: Any) -> Any:
     """A condition; of a list that grew in a loop, whether it has elements."""
-    return length(x) > 0 if is_grown(x) else x
+    return length(x) > 0 if is_grown(x) else truth_of(x)
 
 
 # statements
@@ -84,7 +89,8 @@ def if_(condition: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Put, nam
 def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     check: Thunk = lambda: filled(test())
     told = happened(), len(faults())
-    for steps in count():
+    steps = 0
+    while True:
         done = happened()
         if steps in _ENDLESS and (done, len(faults())) != told and seen(test()) is True:
             try:  # an error may end it
@@ -92,6 +98,7 @@ def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: N
             except CaptureError:
                 if steps == _ENDLESS[-1]:
                     raise
+        steps += 1
         more = check()
         if is_symbolic(more):
             return loop(more, done != happened(), check, body, get, put, names)
@@ -107,6 +114,7 @@ def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: N
 def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     if isinstance(items, Range):
         return counted(items, body, get, put, names, None)
+    items = iterate(items) if method(items, "__iter__") else items
     if is_long(items):
         try:
             plain = Range(items.start, items.stop, items.step)
@@ -189,10 +197,6 @@ def as_value(x: Any) -> Value:
     return x if isinstance(x, Value) else installed.lift(x)
 
 
-def iterate(items: Any) -> Any:
-    return seen(items)
-
-
 def returned(signal: Any) -> Any:
     return signal.returns if type(signal) is Signal else type(signal) is Return
 
@@ -255,12 +259,12 @@ def choose(condition: Any, then: Thunk, otherwise: Thunk) -> Any:
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: _spelled(a) == _spelled(b),
-    "!=": lambda a, b: _spelled(a) != _spelled(b),
+    "<": lambda a, b: compared(a, "<", b, operator.lt),
+    "<=": lambda a, b: compared(a, "<=", b, operator.le),
+    ">": lambda a, b: compared(a, ">", b, operator.gt),
+    ">=": lambda a, b: compared(a, ">=", b, operator.ge),
+    "==": lambda a, b: compared(a, "==", b, lambda a, b: _spelled(a) == _spelled(b)),
+    "!=": lambda a, b: compared(a, "!=", b, lambda a, b: _spelled(a) != _spelled(b)),
     "is": lambda a, b: _identical(a, b),
     "is not": lambda a, b: not_(_identical(a, b)),
     "in": lambda a, b: later.contains(a, b),
@@ -310,6 +314,7 @@ def _float(*args: Any) -> Any:
 
 
 def _bool(*args: Any) -> Any:
+    args = tuple([filled(x) for x in args])
     symbolic = args and is_symbolic(args[0])
     return Flag.of(truth(args[0], "bool()")) if symbolic else bool(*map(seen, args))
 

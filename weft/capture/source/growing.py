@@ -25,8 +25,8 @@ from weft.capture.runs import (
     settle,
     size_to_find,
 )  # fmt: skip
-from weft.capture.structure import flatten
 from weft.capture.stacks import Room, Spec, Stack, absorbed, empty, spec, stacked
+from weft.capture.structure import flatten
 from weft.control.region import Region
 from weft.errors import CaptureError
 from weft.ops.creation import full
@@ -194,9 +194,9 @@ def _put(run: Run, more: list[Any]) -> Run:
 
 def _is_uneven(x: list[Any], y: list[Any]) -> bool:
     """Whether a list has more or fewer elements after a step in a way that a stack has."""
-    if len(x) == len(y) == 1 and type(x[0]) is Stack and type(y[0]) is Stack:
-        if y[0].least > x[0].least:
-            y[0] = y[0].having(y[0].count, x[0].least)
+    both = len(x) == len(y) == 1 and type(x[0]) is Stack and type(y[0]) is Stack
+    if both and y[0].least > x[0].least:
+        y[0] = y[0].having(y[0].count, x[0].least)
     if flatten(x)[1] == flatten(y)[1]:
         return False
     return any(type(v) is Stack for v in (*x, *y)) or _appended(x, y) is None

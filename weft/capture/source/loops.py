@@ -76,6 +76,7 @@ class Loop:
         self.fixed: tuple[Any, set[int]] = None, set()  # of a form: elements that no step changes
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
+        self.dicts: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # which it gives keys: before
         self.rebound: set[int] = set()  # variables that have another list after a step
         self.objects: dict[int, _Object] = {}
         self.begun: dict[int, Any] = {}  # variables that a step may define: what they are before
@@ -94,6 +95,8 @@ class Loop:
                 return self._run()
         except (CaptureError, Left):
             self.growth.drop()
+            for x, content in reversed(self.dicts):
+                perhaps.refilled(x, content)
             raise
 
     def _run(self) -> Any:
@@ -326,8 +329,31 @@ class Loop:
             self.growth.steps = None  # it may be broken off
         variables, (_, _, contents), _ = end
         containers = list(self.slots.containers.values())
+        dicts = [v for v in before if type(v) is dict]
+        ends = [y for x, y in zip(before, variables, strict=True) if type(x) is dict]
+        if self._find_keys([*dicts, *containers], [*ends, *contents]):
+            raise _Again
         if self.growth.find([*before, *containers], [*variables, *contents]):
             raise _Again
+
+    def _find_keys(self, before: Sequence[Any], after: Sequence[Any]) -> bool:
+        """Have dicts hold the keys that a step gives them; whether there are any."""
+        found = False
+        for x, y in zip(before, after, strict=True):
+            if type(x) is not dict or type(y) is not dict:
+                continue
+            more = {k: perhaps.missing(v) for k, v in y.items() if k not in x}
+            gone = {k: Perhaps(v, True) for k, v in x.items() if k not in y}
+            gone = {k: x[k] if type(x[k]) is Perhaps else v for k, v in gone.items()}
+            if more or any(type(x[k]) is not Perhaps for k in gone):
+                self.dicts.append((x, dict(x)))
+                perhaps.refilled(x, {**x, **gone, **more})
+                found = True
+            elif perhaps.depends(x) and not found:
+                filled = {k: perhaps.sides(v, y.get(k, UNDEFINED), ())[1] for k, v in x.items()}
+                y.clear()
+                y.update(filled)
+        return found
 
     def _place(self, stand: Any) -> None:
         self.put(*map(_object, stand[0]))

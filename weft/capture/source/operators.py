@@ -6,9 +6,9 @@ import sys
 
 from weft.capture.join import UNDEFINED as UNDEFINED
 from weft.capture.perhaps import Unsure as Unsure
-from weft.capture.source.calls import call as call
 from weft.capture.source.bindings import bound as bound
-from weft.capture.source.comprehensions import comprehension as comprehension, kept as kept
+from weft.capture.source.calls import call as call
+from weft.capture.source.comprehensions import comprehension as comprehension, gathered as gathered, kept as kept
 from weft.capture.source.convert import convert as convert, install
 from weft.capture.source.effects import (
     breakpoint_ as breakpoint_,
@@ -75,7 +75,14 @@ from weft.capture.source.reads import (
     set_attr as set_attr,
     set_item as set_item,
     slice as slice,
+    union as union,
 )
 from weft.capture.source.signals import BREAK as BREAK, CONTINUE as CONTINUE, Return as Return
+from weft.capture.source.special import (
+    augmented as augmented,
+    binary as binary,
+    manager as manager,
+    unary as unary,
+)
 
 install(sys.modules[__name__])

@@ -15,13 +15,15 @@ from typing import Any
 from weft.capture import stacks
 from weft.capture.chosen import Chosen, Flag
 from weft.capture.join import Unfit, is_number
+from weft.capture.perhaps import Perhaps
 from weft.capture.source.calls import SPECIAL
 from weft.capture.source.effects import error
-from weft.capture.source.flow import or_
+from weft.capture.source.flow import choose, filled, or_
 from weft.capture.source.ranges import as_index, is_counted, is_symbolic
 from weft.capture.source.reads import changing, item, known, later, refuse, seen, set_item
 from weft.capture.source.symbolic import branch
 from weft.capture.structure import flatten
+from weft.control.build import truth
 from weft.ops.creation import full
 from weft.ops.define import Value, data_of
 from weft.ops.elementwise import equal, greater_equal, less, logical_and, where
@@ -239,6 +241,13 @@ def is_dynamic(owner: Any, key: Any) -> bool:
 
 def contains(x: Any, group: Any) -> Any:
     """`x in group`"""
+    users = later.method(group, "__contains__")
+    if users is not None:
+        found = filled(later.call(users, group, x))
+        return Flag.of(truth(found, "in")) if is_symbolic(found) else bool(found)
+    if type(group) is dict and not is_symbolic(x) and type(group.get(x)) is Perhaps:
+        flag = group[x].flag
+        return Flag.of(flag) if isinstance(flag, Value) else flag
     hashed = isinstance(group, dict | set | frozenset)
     if not is_symbolic(x) or (hashed and type(x) not in (Chosen, Flag)):
         return x in seen(group)
@@ -255,7 +264,8 @@ def identical(x: Any, y: Any) -> Any:
 
 
 def _is_one(x: Any, y: Any) -> Any:
-    return x is y or x == y
+    found = x is y or x == y
+    return Flag.of(truth(found, "in")) if is_symbolic(found) else found
 
 
 def _may_equal(x: Any) -> bool:
@@ -285,4 +295,5 @@ SPECIAL[operator.index] = _index
 later.pick, later.is_dynamic = Pick, is_dynamic
 later.contains, later.identical = contains, identical
 later.get, later.get_or, later.put, later.augment = get, get_or, put, augment
-stacks.later.unless = unless
+stacks.later.unless = later.unless = unless
+later.choose = choose

@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.capture.guards import is_library
 from weft.capture.join import Unfit
+from weft.capture.perhaps import Perhaps, depends, there
 from weft.capture.runs import (
     element,
     is_grown,
@@ -101,6 +102,9 @@ def attr(owner: Any, name: str) -> Any:
         else:
             g.whole(value)
         return value
+    inside = getattr(owner, "__dict__", None)
+    if type(inside) is dict and type(inside.get(name)) is Perhaps:
+        return _perhaps_attr(owner, name, inside[name])
     found = _on_class(type(owner), name)
     if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
         return later.call(found.fget, owner)
@@ -111,6 +115,22 @@ def attr(owner: Any, name: str) -> Any:
             return number
         g.attribute(owner, name, value)
     return value
+
+
+def _perhaps_attr(owner: Any, name: str, x: Perhaps) -> Any:
+    """An attribute that some paths have given an object; else it is the class's."""
+    kind = type(owner)
+    if hasattr(kind, "__getattr__"):
+        return x.used()
+    if hasattr(kind, name):
+        return later.choose(x.flag, lambda: x.value, lambda: getattr(kind, name))
+    says = f"{kind.__name__!r} object has no attribute {name!r}"
+    return present(x, lambda: AttributeError(says))
+
+
+def present(x: Perhaps, error: Callable[[], BaseException]) -> Any:
+    """A value that some paths have given; an error of the program where there is none."""
+    return there(x, lambda flag: later.unless(flag, error))
 
 
 #: objects whose attributes stay what they are
@@ -139,12 +159,17 @@ def item(owner: Any, key: Any) -> Any:
         return later.get(owner, key)
     if g is None or type(owner) not in (list, dict):
         kind = type(owner)
+        users = later.method(owner, "__getitem__")
+        if users is not None:
+            return later.call(users, owner, key)
         if kind.__module__.startswith("weft.nn") and hasattr(kind, "__getitem__"):
             return later.call(kind.__getitem__, owner, key)
         return owner[key]
     if is_grown(owner):
         return element(owner, key)
     value = owner[key]
+    if type(value) is Perhaps:
+        return present(value, lambda: KeyError(key))
     if isinstance(owner, dict):
         number = g.number(owner, key, value)
         if number is not None:
@@ -160,6 +185,9 @@ def seen(x: Any) -> Any:
     if type(x) in CONTAINERS:
         g = guards()
         if g is not None:
+            for v in x.values() if depends(x) else ():
+                if type(v) is Perhaps:
+                    v.used()
             g.content(x)
             return spelled_out(x, deep=False)
     return x
@@ -196,6 +224,13 @@ def made(x: Any) -> Any:
     return x
 
 
+def union(a: Any, b: Any) -> Any:
+    """`a | b`"""
+    if type(a) not in (dict, set):
+        return a | b
+    return made(seen(a) | seen(b))
+
+
 def new(x: Any) -> Any:
     """What a slice or an operator gave: a list is another one than those it was made of."""
     return made(x) if type(x) is list else x
@@ -216,6 +251,10 @@ def set_attr(owner: Any, name: str, value: Any) -> None:
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """`owner[key] = value`"""
+    users = later.method(owner, "__setitem__")
+    if users is not None:
+        later.call(users, owner, key, value)
+        return
     if is_grown(owner) and is_open(owner):
         open_lists.prepare(owner)
         changing(owner, "an assignment to an element of a list")
@@ -227,17 +266,23 @@ def set_item(owner: Any, key: Any, value: Any) -> None:
         return
     if capturing.now is not None and not isinstance(owner, Value):
         changing(owner, f"an assignment to an element of a {type(owner).__name__}")
+        if type(owner) is dict and type(owner.get(key)) is Perhaps and [*owner][-1] != key:
+            value = Perhaps(value, True)  # nobody knows its place among the others
     owner[key] = value
 
 
 def del_attr(owner: Any, name: str) -> None:
     """`del owner.name`"""
+    if type(getattr(owner, "__dict__", {}).get(name)) is Perhaps:
+        attr(owner, name)
     changing(owner, f"del of .{name} of a {type(owner).__name__}", name)
     delattr(owner, name)
 
 
 def del_item(owner: Any, key: Any) -> None:
     """`del owner[key]`"""
+    if type(owner) is dict and type(owner.get(key)) is Perhaps:
+        item(owner, key)
     changing(owner, f"del of an element of a {type(owner).__name__}")
     spell_out(owner)
     del owner[key]
@@ -323,6 +368,10 @@ class _Later:
     """What a later module gives."""
 
     call: Callable[..., Any]
+    method: Callable[[Any, str], Any]
+    augmented: Callable[[Any, str, Any], Any]
+    unless: Callable[[Any, Callable[[], BaseException]], None]
+    choose: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
     pick: Any
     is_dynamic: Callable[[Any, Any], bool]
     get: Callable[[Any, Any], Any]

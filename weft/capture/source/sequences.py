@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.capture.chosen import Chosen, as_chosen
+from weft.capture.perhaps import Perhaps, depends
 from weft.capture.refusal import refused
 from weft.capture.runs import (
     GROWN,
@@ -142,6 +143,9 @@ def _concat(x: list[Any], *, axis: int | None = 0) -> Any:
 
 
 def _len(x: Any) -> Any:
+    if depends(x):
+        there = [v.flag for v in x.values() if type(v) is Perhaps]
+        return sum([Maybe(None, flag).count for flag in there], len(x) - len(there))
     return length(x) if is_grown(x) else len(x)
 
 

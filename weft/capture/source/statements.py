@@ -21,8 +21,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from weft.capture.source.assignments import Assignments
 from weft.capture.source.assigned import mark
+from weft.capture.source.assignments import Assignments
 from weft.capture.source.expressions import at, copied, define, is_bool, op, operator, thunk
 from weft.capture.source.guarded import guard, is_guarded, refusals
 from weft.capture.source.match import match
@@ -113,7 +113,9 @@ class Statements(Assignments):
     def visit_FunctionDef(self, node: Any) -> Any:
         decorators = [self.visit(d) for d in node.decorator_list]
         node.args = self.visit(node.args)
-        made: list[Any] = [type(self)(self.owner, self.locals, self.unsure).function(node)]
+        converter = type(self)(self.owner, self.locals, self.unsure)
+        converter.operating = self.operating
+        made: list[Any] = [converter.function(node)]
         for d in reversed(decorators):
             target = ast.Name(node.name, ast.Store())
             call = ast.Call(operator("call"), [d, ast.Name(node.name, ast.Load())], [])
