@@ -278,11 +278,14 @@ def pull(
         given = g if g.__class__ is dict else {0: g}
         parents = [p if is_wanted(p) else None for p in n.parents]
         ends = {p: merged.get(p, p) if merged is not None else p for p in parents if p is not None}
-        # of several that are one, each gives a sum of its own, to be added
-        shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
-        so_far = {p: _sum(e) for p, e in ends.items() if e not in shared}
-        known = so_far if n.call.owes else {p: paid(v) for p, v in so_far.items()}  # type: ignore[attr-defined]
-        started = {p: v for p, v in known.items() if v is not None}
+        shared = set()  # of several that are one, each gives a sum of its own, to be added
+        if merged is not None:
+            shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
+        started = {}
+        for p, e in ends.items():
+            so_far = None if e in shared else _sum(e)
+            if so_far is not None:
+                started[p] = so_far if n.call.owes else paid(so_far)  # type: ignore[attr-defined]
         for p, total in n.call.pull(_operands(n), given, parents, started).items():  # type: ignore[attr-defined]
             if ends[p] in shared:
                 arrive(ends[p], total)
