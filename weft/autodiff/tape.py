@@ -88,8 +88,9 @@ class Continued(Call):
     it gives the new sums by parent.
     """
 
-    __slots__ = ("pull",)
+    __slots__ = ("owes", "pull")
     pull: Callable[..., dict[Any, Value]]
+    owes: bool  # whether it takes, and gives to leaves, sums that are not added up yet
 
 
 class Part(Call):
@@ -237,7 +238,7 @@ def pull(
             if merged is not None:
                 target = merged.get(target, target)
             if target in stops or (needed is None and target.__class__ is Leaf):
-                found[target] = found[target] + g if target in found else g
+                found[target] = paid(found[target]) + paid(g) if target in found else g
                 return
             picked = target.__class__ is Pick
             n, position = (target.note, target.position) if picked else (target, None)
@@ -277,10 +278,14 @@ def pull(
         given = g if g.__class__ is dict else {0: g}
         parents = [p if is_wanted(p) else None for p in n.parents]
         ends = {p: merged.get(p, p) if merged is not None else p for p in parents if p is not None}
-        # of several that are one, each gives a sum of its own, to be added
-        shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
-        so_far = {p: _sum(e) for p, e in ends.items() if e not in shared}
-        started = {p: v for p, v in so_far.items() if v is not None}
+        shared = set()  # of several that are one, each gives a sum of its own, to be added
+        if merged is not None:
+            shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
+        started = {}
+        for p, e in ends.items():
+            so_far = None if e in shared else _sum(e)
+            if so_far is not None:
+                started[p] = so_far if n.call.owes else paid(so_far)  # type: ignore[attr-defined]
         for p, total in n.call.pull(_operands(n), given, parents, started).items():  # type: ignore[attr-defined]
             if ends[p] in shared:
                 arrive(ends[p], total)
@@ -350,7 +355,17 @@ def pull(
                 n.parents = (None,) * len(n.parents)
             del g
     # cells of their own: a result may be given another value without another one seeing it
-    return {n: installed.tensor(v.data, v.note) for n, v in found.items()}
+    whole = {n: paid(v) for n, v in found.items()}
+    return {n: installed.tensor(v.data, v.note) for n, v in whole.items()}
+
+
+def paid(x: Any) -> Any:
+    """A sum, added up: see `Continued.owes`."""
+    return x.whole() if x.__class__ is owed[0] else x
+
+
+#: what a sum is that is not added up yet; the runtime puts its class here
+owed: list[Any] = [Leaf]
 
 
 def frontier(roots: Sequence[Any], since: int) -> list[Any]:

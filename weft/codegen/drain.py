@@ -10,11 +10,23 @@ from weft.schedule.stack import Field
 
 
 def lower(spec: Drain) -> str:
-    t = Kernel(operands=2)
-    handle, total = t.operand(0), t.operand(1)
-    entry, behind, depth, rows, columns = t.params(5)
+    t = Kernel(operands=3 if spec.listed else 2)
+    source, total = t.operand(0), t.operand(1)
+    out = t.operand(2) if spec.listed else total
+    *entry, depth, rows, columns = t.params(3 if spec.listed else 5)
     lanes = spec.vector // spec.dtype.itemsize
-    memory, count = t.pointer(handle, int(Field.MEMORY)), t.word(handle, int(Field.COUNT))
+    if spec.listed:
+        count = t.word(source, 0)
+    else:
+        memory, count = t.pointer(source, int(Field.MEMORY)), t.word(source, int(Field.COUNT))
+
+    def pair(n: Value) -> tuple[Value, Value]:
+        """Where operands lie."""
+        if spec.listed:
+            at = t.mul(n, 2)
+            return t.pointer(source, t.add(at, 1)), t.pointer(source, t.add(at, 2))
+        p = t.at(memory, "i8", t.mul(n, entry[0]))
+        return p, t.at(p, "i8", entry[1])
 
     def tile(row: Value, high: int, column: Value, width: int) -> None:
         """The sums of some rows and columns, which stay in registers."""
@@ -25,8 +37,7 @@ def lower(spec: Drain) -> str:
         }
         sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
         with t.loop(0, count) as n:
-            p = t.at(memory, "i8", t.mul(n, entry))
-            q = t.at(p, "i8", behind)
+            p, q = pair(n)
             own = {x: t.variable(literal(0.0, spec.dtype, wide)) for x in places}
             with t.loop(0, depth) as i:
                 start = t.add(t.mul(i, columns), column)
@@ -42,7 +53,7 @@ def lower(spec: Drain) -> str:
             for here in places:
                 sums[here].set(t.op("fadd", sums[here].get(), own[here].get()))
         for here in places:
-            t.write(spec.dtype, sums[here].get(), total, at[here], wide)
+            t.write(spec.dtype, sums[here].get(), out, at[here], wide)
 
     widths = (*(lanes * n for n in range(COLUMNS, 0, -1)), 1)
     with t.tasks() as task:

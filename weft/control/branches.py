@@ -50,6 +50,7 @@ def note(
     if isinstance(capturing.now, Region):
         capturing.now.types.update({p: types[p] for p in parents})
     call = Continued(op, (float,) * len(parents), {})
+    call.owes = False
     call.pull = pull_
     made = Note(
         call,

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.autodiff import tape
 from weft.autodiff.mode import enable_grad, recording
-from weft.autodiff.tape import Continued, Note, Pick, pull
+from weft.autodiff.tape import Continued, Leaf, Note, Pick, paid, pull
 from weft.capture.capture import Captured
 from weft.control.host import silent
 from weft.ir import Function
@@ -20,6 +20,7 @@ from weft.ops.define import Op, Value, installed
 from weft.ops.record import replay
 from weft.passes.absent import without
 from weft.runtime.native_program import Native
+from weft.runtime.owed import Term, owing, terms
 from weft.runtime.start import machine
 
 Values = Sequence[Any]
@@ -42,21 +43,28 @@ class Gradient:
         self.programs: dict[Any, tuple[Native, tuple[int, ...]]] = {}
         types = tuple([p.type for p in params[:cotangents]])
         self.call = Continued(Op(captured.function.name, _no_rule), types, {})
-        self.call.pull = self._pull
+        self.call.pull, self.call.owes = self._pull, True
+        going_on = {k for k, _ in captured.sums}
+        slopes = range(len(function.results))
+        self.owed = terms(function, [k for k in slopes if k not in going_on])
+        #: results: what is owed as one operand, the other ones behind all
+        self.lean = _lean(function, self.owed)
         self.nobody = (None,) * kept
         #: what runs where all results were used, for the first time
-        self.usual = self.program((True,) * len(self.cotangents), (False,) * len(self.sums))[0]
+        usual = (True,) * len(self.cotangents), (False,) * len(self.sums)
+        self.usual = self.program(*usual, bool(self.owed))[0]
 
     def program(
-        self, given: tuple[bool, ...], begun: tuple[bool, ...]
+        self, given: tuple[bool, ...], begun: tuple[bool, ...], lean: bool
     ) -> tuple[Native, tuple[int, ...]]:
         """The pullback of some cotangents onto some sums, and which slopes it gives."""
-        found = self.programs.get((given, begun))
+        found = self.programs.get((given, begun, lean))
         if found is None:
             there = zip((*self.cotangents, *self.sums), (*given, *begun), strict=True)
             gone = [p for p, yes in there if not yes]
-            f, left = without(self.function, self.cotangents, self.sums, gone)
-            found = self.programs[given, begun] = Native(f, machine), left
+            whole = self.lean if lean else self.function
+            f, left = without(whole, self.cotangents, self.sums, gone)
+            found = self.programs[given, begun, lean] = Native(f, machine), left
         return found
 
     def note(self, xs: Values, outs: tuple[Any, ...]) -> None:
@@ -89,16 +97,27 @@ class Gradient:
             begun.append(None if parent in taken else sums.get(parent))
             taken.add(parent)
         given = tuple([r in g for r in captured.noted])
-        native, left = self.program(given, tuple([s is not None for s in begun]))
+        leaves = all(parents[captured.slopes[k][0]].__class__ in _LEAF for k in self.owed)
+        lean = leaves and bool(self.owed)
+        native, left = self.program(given, tuple([s is not None for s in begun]), lean)
         cotangents = [g[r] for r in captured.noted if r in g]
         slopes = native.run([*xs, *cotangents, *(s for s in begun if s is not None)])
         whole = {k for (k, _), s in zip(captured.sums, begun, strict=True) if s is not None}
-        out: dict[Any, Value] = {}
-        for k, slope in zip(left, slopes, strict=True):
-            parent = parents[captured.slopes[k][0]]
-            if parent is not None:
-                before = None if k in whole else out.get(parent, sums.get(parent))
-                out[parent] = slope if before is None else before + slope
+        out: dict[Any, Any] = {}
+        others = dict(zip(left, slopes, strict=True))
+        behind = len(self.function.results)
+        for k in left:
+            parent = parents[captured.slopes[k][0]] if k < behind else None
+            if parent is None:
+                continue
+            slope = others[k]
+            before = None if k in whole else out.get(parent, sums.get(parent))
+            if lean and k in self.owed:
+                q = others.get(behind + list(self.owed).index(k))
+                if q is not None:
+                    out[parent] = owing(before, self.owed[k], slope, q)
+            else:
+                out[parent] = slope if before is None else paid(before) + slope
         return out
 
     def _pull_noted(
@@ -115,6 +134,14 @@ class Gradient:
                 create_graph=True,
                 sums=sums,
             )
+
+
+_LEAF = (Leaf, type(None))
+
+
+def _lean(f: Function, owed: dict[int, Term]) -> Function:
+    results = [owed[k].p if k in owed else r for k, r in enumerate(f.results)]
+    return Function(f.name, f.params, (*results, *(x.q for x in owed.values())))
 
 
 def _no_rule(*_: Any, **__: Any) -> Any:

@@ -41,8 +41,8 @@ from weft.types import TensorType
 
 #: products above which a launch is worth the thread pool
 HEAVY = 1 << 19
-#: the same where columns may be packed ahead: there is less to do besides
-AHEAD = 1 << 18
+#: the same for threads that are awake, where columns may be packed ahead
+AWAKE = 1 << 18
 #: elements of r, read from far away, above which it is too, for few rows
 FAR_READ = 1 << 18
 #: products up to which r is read in place: packing would not pay
@@ -67,6 +67,7 @@ def plan_contract(
     vector: int = 64,
     epilogue: Epilogue | None = None,
     fixed: frozenset[int] = frozenset(),
+    awake: bool = False,
 ) -> Launch:
     """The launch of `c` on operands of these layouts; `vector` is the bytes of a register.
 
@@ -96,7 +97,7 @@ def plan_contract(
     parts = [whole] if nothing else classes(whole, sizes)
     ps = resolve_parts(parts)
     products = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps)
-    heavy = products > (AHEAD if fixed else HEAVY)
+    heavy = products > (AWAKE if fixed and awake else HEAVY)
     heavy = heavy or sum(p.batch.size * p.cols.size * p.steps for p in ps) > FAR_READ
     if not heavy:
         threads = 1

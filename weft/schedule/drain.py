@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.buffer import Layout
 from weft.schedule.launch import HEAVY, Launch, Phase
-from weft.types import DType
+from weft.types import DType, TensorType
 from weft.types.record import dataclass
 
 #: bytes of a sum from which on its terms are worth a stack
@@ -24,13 +24,17 @@ class Drain:
     """A kernel: `sum[k, j] += sum over i of p[i, k] * q[i, j]` for all entries (p, q) of a stack,
     in order. Operands: handle, sum. Params: bytes of an entry, where q begins in it, sizes of i, k
     and j.
+
+    `listed`, it is a list: how many, then the addresses of each p and q. Operands: list, sum,
+    result. Params: sizes of i, k and j.
     """
 
     dtype: DType
     vector: int  # bytes
+    listed: bool = False
 
     def key(self) -> str:
-        return f"drain {self.dtype.short} {self.vector}"
+        return f"drain {self.dtype.short} {self.vector} {self.listed}"
 
 
 def most(entry: int) -> int:
@@ -40,9 +44,21 @@ def most(entry: int) -> int:
 
 def plan_drain(p: Layout, q: Layout, entry: int, behind: int, vector: int) -> Launch:
     """Add the entries of a stack, each a `p` and `behind` bytes further a `q`."""
-    dtype = p.type.dtype
-    (i, k), j = p.type.sizes, q.type.sizes[1]
-    wide = COLUMNS * vector // dtype.itemsize
+    i, k, j, tasks = _sizes(p, q, vector)
     heavy = i * k * j * most(entry) >= HEAVY
-    phase = Phase(Drain(dtype, vector), -(-j // wide))
+    phase = Phase(Drain(p.type.dtype, vector), tasks)
     return Launch((), (phase,), (entry, behind, i, k, j), heavy=heavy)
+
+
+def plan_list(p: Layout, q: Layout, vector: int) -> Launch:
+    """A sum and the products of a list of many such operands."""
+    i, k, j, tasks = _sizes(p, q, vector)
+    phase = Phase(Drain(p.type.dtype, vector, True), tasks)
+    out = Layout.dense(TensorType((k, j), p.type.dtype))
+    return Launch((out,), (phase,), (i, k, j), heavy=8 * i * k * j >= HEAVY)
+
+
+def _sizes(p: Layout, q: Layout, vector: int) -> tuple[int, int, int, int]:
+    (i, k), j = p.type.sizes, q.type.sizes[1]
+    wide = COLUMNS * vector // p.type.dtype.itemsize
+    return i, k, j, -(-j // wide)

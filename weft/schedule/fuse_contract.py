@@ -54,5 +54,7 @@ def plan_contraction(
     )
     epilogue = Epilogue(tuple(env[r] for r in f.results), tuple(spread))
     early = frozenset(i for i, place in enumerate((first, second)) if place in fixed)
-    launch = plan_contract(a, b, spec, machine.threads, machine.vector, epilogue, early)
+    launch = plan_contract(
+        a, b, spec, machine.threads, machine.vector, epilogue, early, machine.awake
+    )
     return launch, (first, second, *extras)

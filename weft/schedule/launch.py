@@ -59,3 +59,4 @@ class Machine:
 
     threads: int
     vector: int = 64  # bytes of a register
+    awake: bool = False  # whether threads are, as in loops: less work is worth them then

@@ -8,6 +8,7 @@ found by `weft.schedule.partition`; what a group means is planned like a single 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weft.buffer import Buffer, Layout
@@ -79,7 +80,6 @@ class _Planner:
         self.f, self.machine, self.needed = f, machine, needed
         self.fixed = frozenset(OPERANDS + i for i in fixed)  # bases
         self.packed: dict[Packed, Spot] = {}
-        self.awake = False  # whether threads are: in loops
         self.lasting: frozenset[Any] = frozenset()  # places that the steps of a loop only read
         self.copies: dict[Any, Spot] = {}  # of these, made before the loop
         self.wanted: dict[Any, Spot] | None = None  # of those, while it is found what is wanted
@@ -177,7 +177,8 @@ class _Planner:
         inner.fixed, inner.packed = self.fixed, self.packed
         inner.copies = dict(self.copies)  # what is made inside is not there outside
         inner.wanted, inner.asked = self.wanted, self.asked
-        inner.awake = self.awake or bool(lasting)
+        if lasting:
+            inner.machine = replace(self.machine, awake=True)
         inner.lasting = frozenset([_place(s) for s in lasting])
         inner.spots = dict(zip(f.params, spots, strict=True))
         blocks = {id(s.block) for s in owned}
@@ -256,7 +257,7 @@ class _Planner:
             inputs = [self._operand(n) for n in group.inputs]
             layouts = [s.layout for s in inputs]
             fixed = self._fixed(inputs)
-            key = look(group, layouts), fixed
+            key = look(group, layouts), fixed, self.machine.awake
             if key not in self.known:
                 self.known[key] = plan_group(group, layouts, self.machine, fixed)
             planned = self.known[key]
@@ -296,7 +297,7 @@ class _Planner:
         if picks or _several(op, types, attrs):
             out = op.infer(*types, **attrs)
         fixed = self._fixed(inputs)
-        key = (op, types, layouts, exact(n.attrs), fixed)
+        key = (op, types, layouts, exact(n.attrs), fixed, self.machine.awake)
         if key not in self.known:
             self.known[key] = plan_single(op, types, layouts, attrs, out, self.machine, fixed)
         launch = self.known[key]
@@ -425,7 +426,7 @@ class _Planner:
     def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
-        several = self.awake and self.machine.threads > 1 and not launch.heavy
+        several = self.machine.awake and self.machine.threads > 1 and not launch.heavy
         if several and isinstance(launch.phases[0].spec, MapSpec):
             launch = cut(launch, self.machine.threads)
         for phase in launch.phases:

@@ -55,7 +55,9 @@ def plan_single(
         a, b = (
             broadcast_labels(spec, o, types) for o in ((spec.a, layouts[0]), (spec.b, layouts[1]))
         )
-        return plan_contract(a, b, spec, machine.threads, machine.vector, fixed=fixed)
+        return plan_contract(
+            a, b, spec, machine.threads, machine.vector, fixed=fixed, awake=machine.awake
+        )
     return plan_composite(op, types, layouts, attrs, machine)
 
 
