@@ -4,12 +4,13 @@ both have mapped, so nothing is copied on arrival.
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
 import pickle
+import socket
 import tempfile
-from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -63,9 +64,28 @@ def send(connection: Connection, batch: Any) -> None:
             for (a, b), v in zip(places, views, strict=True):
                 shared[a:b] = v
         connection.send((message, places, end))
-        reduction.send_handle(connection, handle, os.getppid())
+        _send_handle(connection, handle)
     finally:
         os.close(handle)
+
+
+# Not those of `multiprocessing.reduction`: from Python 3.15 on they wait for an answer, which may
+# come behind the tasks that are on their way already.
+
+
+def _send_handle(connection: Connection, handle: int) -> None:
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        socket.send_fds(line, [b"h"], [handle])
+
+
+def _receive_handle(connection: Connection) -> int:
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        message, handles, _, _ = socket.recv_fds(line, 1, 1)
+    if not message:
+        raise EOFError
+    if not handles:
+        raise OSError(errno.EMFILE, "no file descriptor left for the memory of a batch")
+    return handles[0]
 
 
 def memory(size: int) -> int:
@@ -84,7 +104,7 @@ def receive(connection: Connection) -> Any:
     message, places, size = connection.recv()
     if size is None:
         return pickle.loads(message, buffers=[bytearray(b) for b in places])
-    handle = reduction.recv_handle(connection)
+    handle = _receive_handle(connection)
     try:
         shared = memoryview(mmap.mmap(handle, size))
     finally:
