@@ -300,3 +300,14 @@ def test_a_small_classifier_learns():
             break
     accuracy = (net(x).argmax(axis=1) == y).astype(wf.float32).mean().item()
     assert accuracy > 0.99
+
+
+def test_options_of_pytorchs_that_change_nothing_here():
+    layer = wf.nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True, norm_first=True)
+    usual = wf.nn.TransformerEncoder(layer, 2)
+    given = wf.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False, mask_check=False)
+    given.load_state_dict(usual.state_dict())
+    x = wf.randn(2, 3, 8)
+    assert (usual(x) == given(x)).all()
+    with pytest.raises(wf.errors.DTypeError, match="enable_nested_tensor"):
+        wf.nn.TransformerEncoder(layer, 2, enable_nested_tensor="no")

@@ -139,3 +139,31 @@ def test_an_epoch_over_lengths_5_to_200_has_a_capture_a_bucket():
         seen += len(batch[0])
     assert len(shapes) == len(sampler.boundaries) == 4 and seen == len(data)
     assert run.captures <= len(sampler.boundaries) + 1
+
+
+@pytest.mark.parametrize("order", ["shuffled", "full ones first", "full ones last"])
+def test_smaller_last_batches_are_no_captures_of_their_own(order):
+    """A program for each bucket, and one more at most, whatever comes first."""
+    rng = np.random.default_rng(1)
+    lengths = rng.permutation(np.repeat(np.arange(5, 25), 4))[:70]
+    data = [rng.integers(0, 9, n) for n in lengths]
+    sampler = BucketSampler(data, batch_size=8, boundaries=[9, 14, 19, 24])
+    wf.manual_seed(2)
+    batches = list(sampler)
+    if order != "shuffled":
+        batches.sort(key=len, reverse=order == "full ones first")
+    model = Classifier()
+
+    @wf.compile(fallback=False)
+    def loss_of(ids, lengths, labels):
+        return F.cross_entropy(model(ids, lengths), labels)
+
+    shapes = set()
+    for numbers in batches:
+        rows = [data[i] for i in numbers]
+        ids = pad_sequence(rows, batch_first=True, to=sampler.boundaries)
+        lengths, labels = [len(r) for r in rows], [int(r[0] > 4) for r in rows]
+        given = ids, wf.tensor(lengths), wf.tensor(labels)
+        assert same(loss_of(*given), F.cross_entropy(model(*given[:2]), given[2]))
+        shapes.add(ids.shape)
+    assert len(shapes) > 5 and loss_of.captures <= 5

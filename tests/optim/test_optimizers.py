@@ -480,10 +480,34 @@ def test_moving_averages_of_weights():
     model = wf.nn.Sequential(wf.nn.Linear(2, 2), wf.nn.BatchNorm1d(2))
     mean = wf.optim.EMA(model, decay=0.9)
     first = model[0].weight.numpy().copy()
+    mean.update(model)
     for p in model.parameters():
         p.assign(p.detach() + 1.0)
     model(wf.randn(5, 2))
     mean.update(model)
     np.testing.assert_allclose(mean.module[0].weight.numpy(), first + 0.1, 1e-5, 1e-6)
-    assert int(mean.module[1].num_batches_tracked) == 1 and int(mean.n_averaged) == 1
+    assert int(mean.module[1].num_batches_tracked) == 1 and int(mean.n_averaged) == 2
     assert not mean.module[0].weight.requires_grad and mean(wf.ones((3, 2))).shape == (3, 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_moving_averages_agree_with_pytorch(compiled):
+    swa = torch.optim.swa_utils
+    net, other = wf.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    mean = wf.optim.EMA(net, decay=0.95)
+    theirs = swa.AveragedModel(other, multi_avg_fn=swa.get_ema_multi_avg_fn(0.95))
+    update = lambda: mean.update(net)
+    call = wf.compile(update, fallback=False) if compiled else update
+    for i in range(100):
+        values = np.random.default_rng(i).normal(size=(2, 3)).astype(np.float32)
+        net.weight.assign(wf.tensor(values))
+        other.weight.data = torch.tensor(values)
+        call()
+        theirs.update_parameters(other)
+        if i == 0:
+            assert (mean.module.weight == net.weight).all()
+        np.testing.assert_allclose(
+            mean.module.weight.numpy(), theirs.module.weight.detach().numpy(), 2e-6, 1e-6
+        )
+    assert list(mean.state_dict()) == list(theirs.state_dict())
+    assert not compiled or call.captures == 1

@@ -175,6 +175,9 @@ class Policy:
         columns = {(i, a): tuple([s[i][a] for s in seen]) for i, a in places}
         numbers: dict[Any, int] = {}
         open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
+        # whose lengths change, comes in batches of other sizes too: the last of a bucket
+        lead = {columns[i, 0] for i, _ in open_ if columns[i, 0][0] > 1}
+        open_ |= {(i, a): c for (i, a), c in columns.items() if a == 0 and c in lead}
         sizes = {p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()}
         return Marks(sizes, outside=self.outside, ints=ints)
 

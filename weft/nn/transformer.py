@@ -168,7 +168,8 @@ def _copies(layer: Any, count: int, place: str) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other.
+    """Copies of an encoder layer, one after the other. `enable_nested_tensor` and `mask_check` are
+    taken for PyTorch's sake and change nothing.
 
     >>> import weft as wf
     >>> layer = wf.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -176,7 +177,16 @@ class TransformerEncoder(Module):
     (1, 4, 8)
     """
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        flag(enable_nested_tensor, "TransformerEncoder enable_nested_tensor")
+        flag(mask_check, "TransformerEncoder mask_check")
         self.layers = _copies(encoder_layer, num_layers, "TransformerEncoder")
         self.num_layers = num_layers
         self.norm = norm

@@ -8,6 +8,7 @@ from typing import Any
 from weft.autodiff.mode import no_grad
 from weft.nn.module import Module
 from weft.ops.define import host_number
+from weft.ops.elementwise import where
 from weft.tensor.arguments import number
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
@@ -18,7 +19,8 @@ class EMA(Module):
     """A copy of a model whose parameters are the moving mean of the model's.
 
     After each step of the optimizer, `update(model)` moves the copy: decay * mean + (1 - decay) *
-    parameter. Buffers are taken over as they are. Calling it calls the copy.
+    parameter; the first time it takes the parameters over, as PyTorch's `AveragedModel` does.
+    Buffers are taken over as they are. Calling it calls the copy.
 
     >>> import weft as wf
     >>> model = wf.nn.Linear(2, 1)
@@ -38,9 +40,10 @@ class EMA(Module):
     def update(self, model: Module) -> None:
         """Move the means towards the parameters of the model."""
         with no_grad():
-            far = host_number(lambda: 1.0 - self.decay)
+            far, first = host_number(lambda: 1.0 - self.decay), self.n_averaged == 0
             for mean, p in zip(self.module.parameters(), model.parameters(), strict=True):
-                mean.assign(mean + (p.detach() - mean) * far)
+                now = p.detach()
+                mean.assign(where(first, now, mean + (now - mean) * far))
             for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
                 mine.assign(b.detach())
             self.n_averaged.assign(self.n_averaged + 1)

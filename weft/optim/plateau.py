@@ -88,7 +88,7 @@ class ReduceLROnPlateau:
         """Where the schedule is."""
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Any) -> None:
         """Go on from where a schedule of the same kind was."""
         if not isinstance(state_dict, dict):
             place, got = "load_state_dict of ReduceLROnPlateau", type(state_dict).__name__

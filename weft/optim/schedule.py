@@ -430,7 +430,7 @@ class SequentialLR(LRScheduler):
 
     def load_state_dict(self, state_dict: Any) -> None:
         place = "load_state_dict of SequentialLR"
-        said = state_dict if isinstance(state_dict, dict) else {}
+        said: dict[str, Any] = state_dict if isinstance(state_dict, dict) else {}
         given = said.get("_schedulers", said.get("schedulers"))  # the latter in older files
         if not isinstance(given, list) or len(given) != len(self.schedulers):
             expected = f"a dict with the states of {len(self.schedulers)} schedulers"
