@@ -81,12 +81,37 @@ def changing_dtype(x, y):
     return x
 
 
-@refused("a key added to a dict on one path", "its keys would depend on values", "add it on both")
+@refused(
+    "a dict of which a key is there on one path only, returned",
+    "its keys would depend on values",
+    "its elements, or the key on both paths",
+)
 def key_on_one(x, y):
     found = {"x": x}
     if x.sum() > 0:
         found["y"] = y
     return found
+
+
+@refused(
+    "a tensor changed in place that is an element of a list that a loop appends to",
+    "elements lie in one tensor",
+    "`x = x + y`, `.clone()`",
+)
+def appended_in_place(x, y):
+    h, out = x * 0, []
+    for _ in range(20):
+        h += y
+        out.append(h)
+    return wf.stack(out)
+
+
+@refused("elements of a set added on one path", "they would depend on values", "a dict")
+def set_on_one(x, y):
+    seen = {1}
+    if x.sum() > 0:
+        seen.add(2)
+    return x if 2 in seen else y
 
 
 @refused("generators with branches on tensors", "they stay Python's", "a list, or a function")

@@ -33,7 +33,7 @@ def of_tuples(x, y):
         v, depth, deeper = stack.pop()
         y = y * 0.5 + v * depth
         if deeper and v.sum() < 20:
-            stack.append((v + 5, depth + 1, v.sum() < 10))
+            stack.append((v + 5, depth + 1, bool(v.sum() < 10)))
             if depth < 3:
                 stack.append((v * 2 + 8, depth + 2, True))
     return y

@@ -88,8 +88,8 @@ def rooms() -> list[Room]:
 
 class Stack:
     """The first elements of a list: rows of tensors, one for each leaf of an element's structure.
-    `kinds`: what the leaves are to Python code; `least` and `most`: how many there are at least, and
-    at most where the rows may be put into larger tensors: where there is no `room`.
+    `kinds`: what the leaves are to Python code; `least`: how many there are at least; `most`: at
+    most, where there is no `room`, and the rows may be put into larger tensors.
     """
 
     __slots__ = ("count", "form", "kinds", "least", "most", "room", "rows")

@@ -7,12 +7,15 @@ and branches and loops say of these variables whether they have a value.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 from weft.capture.source.names import bound_by, declared, inside, parameters, stored
 
 State = frozenset[str]
+#: from Python 3.12 on comprehensions are no functions of their own
+_INLINED = sys.version_info >= (3, 12)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -234,13 +237,17 @@ class _Reads:
         state = self.expression(first.iter, state)
         own = set(stored([g.target for g in x.generators]))
         rest = [c for c in ast.iter_child_nodes(x) if c is not first]
-        self._inner([*rest, first.target, *first.ifs], own, state)
+        inlined = _INLINED and not isinstance(x, ast.GeneratorExp)
+        how = "local" if inlined else "free"
+        self._inner([*rest, first.target, *first.ifs], own, state, how)
         return state
 
-    def _inner(self, nodes: Iterable[ast.AST], own: set[str], state: State) -> None:
+    def _inner(
+        self, nodes: Iterable[ast.AST], own: set[str], state: State, how: str = "free"
+    ) -> None:
         for n in nodes:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own:
-                self._read(n, state, "free")
+                self._read(n, state, how)
             elif isinstance(n, _FUNCTIONS):
                 body = n.body if isinstance(n.body, list) else [n.body]
                 more = set(stored(body)) - declared(body, ast.Nonlocal)
@@ -250,7 +257,9 @@ class _Reads:
             if isinstance(n, _COMPREHENSIONS):
                 more = set(stored([g.target for g in n.generators]))
             if not isinstance(n, ast.ClassDef):
-                self._inner(ast.iter_child_nodes(n), own | more, state)
+                inlined = how == "local" and not isinstance(n, ast.GeneratorExp)
+                inside_ = "local" if inlined else "free"
+                self._inner(ast.iter_child_nodes(n), own | more, state, inside_)
 
 
 def _deleted(nodes: Iterable[ast.AST]) -> State:

@@ -74,9 +74,8 @@ class Assignments(Expressions):
             read: ast.expr = at(target, ast.Name(self._mangled(target.id), ast.Load()))
             if hasattr(target, "unsure"):
                 read = self.bound(target)
-            how = ast.Constant(type(node.op).__name__)
-            name = "augmented" if self.operating else "augment"
-            made = op(node, name, read, how, value)
+            called = "augmented" if self.operating else "augment"
+            made = op(node, called, read, ast.Constant(type(node.op).__name__), value)
             return at(node, ast.Assign([self.visit(target)], made))
         how = ast.Constant(type(node.op).__name__)
         if isinstance(target, ast.Attribute):

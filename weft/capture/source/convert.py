@@ -32,7 +32,7 @@ _MOST = 1 << 14
 
 
 class _Operating(threading.local):
-    """Whether `+`, `<` and the like are converted too, for what classes of the user's make of them."""
+    """Whether `+`, `<` and the like are converted too, for classes of the user's that have them."""
 
     on = False
 

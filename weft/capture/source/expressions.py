@@ -229,10 +229,9 @@ class Expressions(ast.NodeTransformer):
         plain = not isinstance(node.op, ast.Not) or is_bool(node.operand)
         _tested(node)
         self.generic_visit(node)
-        if plain and self.operating and not isinstance(node.operand, ast.Constant):
-            if not isinstance(node.op, ast.Not):
-                how = ast.Constant(type(node.op).__name__)
-                return op(node, "unary", how, node.operand)
+        other = not isinstance(node.op, ast.Not) and not isinstance(node.operand, ast.Constant)
+        if other and self.operating:
+            return op(node, "unary", ast.Constant(type(node.op).__name__), node.operand)
         return node if plain else op(node, "not_", node.operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:

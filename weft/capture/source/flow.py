@@ -358,7 +358,7 @@ def _extreme(pick: Any, better: Any) -> Any:
     def extreme(*args: Any, **kwargs: Any) -> Any:
         items = list(iterate(args[0])) if len(args) == 1 else list(args)
         if kwargs or not any(map(is_symbolic, items)):
-            return pick(*args, **kwargs)
+            return pick(items, **kwargs) if len(args) == 1 else pick(*args, **kwargs)
         best = items[0]
         for x in items[1:]:
             best = choose(better(x, best), partial(_same, x), partial(_same, best))

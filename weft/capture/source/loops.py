@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.capture import perhaps
 from weft.capture.aliases import Names
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import Raised, later
 from weft.capture.guards import same
 from weft.capture.join import (
-    UNDEFINED,
     Slots,
-    Unjoined,
     as_value,
     assign,
     assigned_at,
     blank,
     is_number,
-    is_undefined,
     said,
 )
-from weft.capture.perhaps import Perhaps, Unsure
 from weft.capture.refusal import refused
 from weft.capture.runs import Read
 from weft.capture.source.growing import Growth, lists_in
 from weft.capture.source.outline import first_other, named, outline
 from weft.capture.source.paths import raising, ran
-from weft.capture.source.reads import CONTAINERS, guards, made
+from weft.capture.source.reads import made
 from weft.capture.source.signals import NOTHING, Left, Signal, Unknown, as_signal, is_signal
 from weft.capture.source.symbolic import as_bool, branch, settled
+from weft.capture.source.variables import Again, Variables, held_object
 from weft.capture.stacks import rooms
 from weft.capture.structure import Form, flatten
 from weft.capture.watch import Escaped, Faults, excluding, faults as pending_faults
@@ -48,11 +44,7 @@ Put = Callable[..., None]
 _ROUNDS = 12  # of finding out what a loop changes
 
 
-class _Again(Exception):
-    """What a loop changes is known better now."""
-
-
-class Loop:
+class Loop(Variables):
     """A loop being captured, of so many `steps`, where that is known."""
 
     def __init__(
@@ -67,8 +59,9 @@ class Loop:
         steps: Any = None,
         stacks: bool = True,
     ) -> None:
+        super().__init__(names)
         self.growth = Growth(steps, stacks)
-        self.check, self.body, self.get, self.put, self.names = check, body, get, put, names
+        self.check, self.body, self.get, self.put = check, body, get, put
         self.checkpoint = checkpoint
         self.slots = Slots()
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
@@ -76,10 +69,6 @@ class Loop:
         self.fixed: tuple[Any, set[int]] = None, set()  # of a form: elements that no step changes
         self.signal = signal  # of steps already done, or None
         self.signals = signal is not None
-        self.dicts: list[tuple[dict[Any, Any], dict[Any, Any]]] = []  # which it gives keys: before
-        self.rebound: set[int] = set()  # variables that have another list after a step
-        self.objects: dict[int, _Object] = {}
-        self.begun: dict[int, Any] = {}  # variables that a step may define: what they are before
         self.faults = Faults()
         self.escapes: list[Any] = []  # errors that leave it, as long as there are none
         self.pairs: set[tuple[int, int]] = set()  # of what it carries, that are one tensor
@@ -95,15 +84,14 @@ class Loop:
                 return self._run()
         except (CaptureError, Left):
             self.growth.drop()
-            for x, content in reversed(self.dicts):
-                perhaps.refilled(x, content)
+            self.drop()
             raise
 
     def _run(self) -> Any:
         for _ in range(_ROUNDS):
             try:
                 return self._round()
-            except _Again:
+            except Again:
                 self.faults.drop()
             except Unknown as e:  # what there is before has its type
                 self.faults.drop()
@@ -128,9 +116,9 @@ class Loop:
         raise refused("a loop", "variables that keep their types", "other ones in every step")
 
     def _round(self) -> Any:
-        before = self._before()
+        before = self.defined_before(self.get())
         start = [
-            [self._held(i, x) for i, x in enumerate(before)],
+            [self.held(i, x) for i, x in enumerate(before)],
             self.slots.values({}),
             self._first_signal(),
             self.escapes,
@@ -172,7 +160,7 @@ class Loop:
             placed = {k: x.data for k, (x, _, _) in test.written.items()}
             value = self._check(stand[2], [flag for flag, _ in stand[3]])
             changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
-            held = [self._held(i, x) for i, x in enumerate(self.get())]
+            held = [self.held(i, x) for i, x in enumerate(self.get())]
             now = flatten(held)[0]
             if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
                 raise Changing("a loop", expected="a condition that changes nothing")
@@ -180,7 +168,7 @@ class Loop:
 
         try:
             signal, after, held, now = ran("a loop", body, step)
-            after = [self._kept(i, x, body) for i, x in enumerate(after)]
+            after = [self.kept(i, x, body) for i, x in enumerate(after)]
             self._learn(body, signal, own)
             body.restore()
             self.put(*before)
@@ -190,12 +178,12 @@ class Loop:
             body.restore()
             test.restore()
             self.put(*before)
-        after = self._defined(start[0], after)
+        after = self.defined(start[0], after)
         end = [after, self.slots.values(held), self._last_signal(signal)]
         self._find_growth(before, end)
         found = self._end(form, [*end, self._escaped(body, own)])
         if names.go_round([found[i] for i in at]):
-            raise _Again
+            raise Again
         values = self._values(leaves, form, at, inits, [now.get(id(x), x) for x in found])
         self._find_fixed(form, [i for i, p, v in zip(at, params, values, strict=True) if p is v])
         outs = build_while(
@@ -221,58 +209,12 @@ class Loop:
         for x in lists_in([variables, kept]):
             made(x)
         self.growth.end([variables, kept])
-        self.put(*map(_object, variables))
+        self.put(*map(held_object, variables))
         self.slots.put(kept)
         for i, value in zip(inplace, values, strict=True):
             assign(leaves[i], value)
         self.faults.give(escaped)
         return Signal(*last) if self.signals else None
-
-    # variables that may have no value
-
-    def _before(self) -> list[Any]:
-        """The variables when the loop begins."""
-        return [self.begun.get(i, x) if x is UNDEFINED else x for i, x in enumerate(self.get())]
-
-    def _defined(self, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-        """The variables after a step, of which some are defined that were not before."""
-        out = list(after)
-        for i, (x, y) in enumerate(zip(before, after, strict=True)):
-            known = type(y) is not Unjoined and type(self.names[i]) is Unsure
-            if type(x) is Perhaps or (y is UNDEFINED and x is not y and known):
-                if type(x) is not Perhaps:
-                    self.begun[i] = Perhaps(x, True)
-                    raise _Again
-                _, out[i] = perhaps.sides(x, y, ())
-            elif x is UNDEFINED and y is not UNDEFINED and known:
-                self.begun[i] = perhaps.missing(y)
-                raise _Again
-            elif is_undefined(x):
-                out[i] = x
-        return out
-
-    # variables that hold one list, dict or set all the time: what is in it is a place of its own
-
-    def _held(self, i: int, x: Any) -> Any:
-        if type(x) not in CONTAINERS or i in self.rebound:
-            return x
-        return self.objects.setdefault(id(x), _Object(x))
-
-    def _kept(self, i: int, x: Any, body: Region) -> Any:
-        """A variable at the end of a step."""
-        if type(x) in CONTAINERS and i not in self.rebound and id(x) not in self.objects:
-            self.rebound.add(i)
-            raise _Again
-        if type(x) not in CONTAINERS or i not in self.rebound:
-            return self._held(i, x)
-        if id(x) in guards().made and id(x) not in body.objects:
-            raise refused(
-                "a loop",
-                "variables that hold one list, or a new one in every step",
-                f"{self.names[i]}, which has one that there was before",
-                "use one name for the list, or copy it: list(x)",
-            )
-        return x
 
     # signals: part of the state once there are any
 
@@ -302,7 +244,7 @@ class Loop:
         nothing = [[False, blank(values)] for _, values in states]
         if flatten(nothing)[1] != flatten(self.escapes)[1]:
             self.escapes = nothing
-            raise _Again
+            raise Again
         return states
 
     def _check(self, signal: Any, escaped: Sequence[Any] = ()) -> Any:
@@ -331,32 +273,13 @@ class Loop:
         containers = list(self.slots.containers.values())
         dicts = [v for v in before if type(v) is dict]
         ends = [y for x, y in zip(before, variables, strict=True) if type(x) is dict]
-        if self._find_keys([*dicts, *containers], [*ends, *contents]):
-            raise _Again
+        if self.find_keys([*dicts, *containers], [*ends, *contents]):
+            raise Again
         if self.growth.find([*before, *containers], [*variables, *contents]):
-            raise _Again
-
-    def _find_keys(self, before: Sequence[Any], after: Sequence[Any]) -> bool:
-        """Have dicts hold the keys that a step gives them; whether there are any."""
-        found = False
-        for x, y in zip(before, after, strict=True):
-            if type(x) is not dict or type(y) is not dict:
-                continue
-            more = {k: perhaps.missing(v) for k, v in y.items() if k not in x}
-            gone = {k: Perhaps(v, True) for k, v in x.items() if k not in y}
-            gone = {k: x[k] if type(x[k]) is Perhaps else v for k, v in gone.items()}
-            if more or any(type(x[k]) is not Perhaps for k in gone):
-                self.dicts.append((x, dict(x)))
-                perhaps.refilled(x, {**x, **gone, **more})
-                found = True
-            elif perhaps.depends(x) and not found:
-                filled = {k: perhaps.sides(v, y.get(k, UNDEFINED), ())[1] for k, v in x.items()}
-                y.clear()
-                y.update(filled)
-        return found
+            raise Again
 
     def _place(self, stand: Any) -> None:
-        self.put(*map(_object, stand[0]))
+        self.put(*map(held_object, stand[0]))
         self.slots.put(stand[1])
 
     def _learn(self, body: Region, signal: Any, own: set[int]) -> None:
@@ -369,7 +292,7 @@ class Loop:
                 self.blank = blank(value)
         if again:
             self.pairs.clear()
-            raise _Again
+            raise Again
 
     def _init(self, i: int, x: Any) -> Value:
         if i not in self.lifted:
@@ -383,7 +306,7 @@ class Loop:
         found = {i for i in unchanged if first <= i < first + kept[2].count}
         if found and self.fixed[0] != form:
             self.fixed = form, found
-            raise _Again
+            raise Again
 
     def _end(self, form: Any, end: Any) -> list[Any]:
         """The leaves of the state after a step, of the form it had before."""
@@ -410,9 +333,9 @@ class Loop:
             elif not (x is y or same(x, y)):
                 if isinstance(x, Value):
                     self.fixed = form, set()
-                    raise _Again
+                    raise Again
                 self.lifted[i] = self._lift(i, form, x, y)
-                raise _Again
+                raise Again
         return out
 
     def _line(self, name: str) -> str:
@@ -428,7 +351,7 @@ class Loop:
         if i in self.lifted and wider and not before.type.dtype.is_float:
             self.lifted[i] = after.type
             self.numbers.pop(i, None)
-            raise _Again
+            raise Again
         raise refused(
             "a loop",
             f"{name} to keep its type {before.type}",
@@ -462,17 +385,6 @@ _LEFT = (
     "one that a try around the loop handles",
     "leave the loop by a flag, and raise behind it",
 )
-
-
-class _Object:
-    """A list, dict or set that a variable holds, whatever is in it."""
-
-    def __init__(self, x: Any) -> None:
-        self.x = x
-
-
-def _object(x: Any) -> Any:
-    return x.x if type(x) is _Object else x
 
 
 class Changing(CaptureError):

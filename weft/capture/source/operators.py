@@ -8,7 +8,11 @@ from weft.capture.join import UNDEFINED as UNDEFINED
 from weft.capture.perhaps import Unsure as Unsure
 from weft.capture.source.bindings import bound as bound
 from weft.capture.source.calls import call as call
-from weft.capture.source.comprehensions import comprehension as comprehension, gathered as gathered, kept as kept
+from weft.capture.source.comprehensions import (
+    comprehension as comprehension,
+    gathered as gathered,
+    kept as kept,
+)
 from weft.capture.source.convert import convert as convert, install
 from weft.capture.source.effects import (
     breakpoint_ as breakpoint_,
