@@ -24,6 +24,11 @@ class Unsure(str):
 class Perhaps(Unjoined):
     """A value that is there if a flag says so."""
 
+    value: Any
+    flag: Any
+    checked: list[Any]
+    error: Any
+
     def __init__(self, value: Any, flag: Any) -> None:
         for name, x in {"value": value, "flag": flag, "checked": [], "error": None}.items():
             object.__setattr__(self, name, x)

@@ -116,7 +116,7 @@ class Stack:
         for kind, rows in zip(self.kinds, self.rows, strict=True):
             row = growing.element(rows, installed.tensor(data_of(at)))
             same(row, rows)
-            parts.append(kind.of(row) if kind in (Chosen, Flag) else row)  # type: ignore[attr-defined]
+            parts.append(kind.of(row) if kind in (Chosen, Flag) else row)
         return self.form.build(parts)
 
     def __eq__(self, other: object) -> bool:
@@ -384,7 +384,7 @@ def _place(stack: Stack, i: Any, says: str) -> Value:
         if not (0 <= i < stack.least or -stack.least <= i < 0):
             _checked(stack, count > i if i >= 0 else count >= -i, lambda: IndexError(says))
         return _number(i) if i >= 0 else count + i
-    at = installed.tensor(data_of(i))
+    at: Any = installed.tensor(data_of(i))
     fine = (at < count) & (at >= -count)
     _checked(stack, fine, lambda: IndexError(says))
     return where(at < 0, at + count, at)  # type: ignore[no-any-return]

@@ -264,7 +264,7 @@ def identical(x: Any, y: Any) -> Any:
 
 
 def _is_one(x: Any, y: Any) -> Any:
-    found = x is y or x == y
+    found: Any = x is y or x == y
     return Flag.of(truth(found, "in")) if is_symbolic(found) else found
 
 

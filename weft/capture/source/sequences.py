@@ -115,7 +115,7 @@ OF_SEQUENCES[builtins.zip] = _zip
 
 def _plain(n: Any) -> Value:
     """A number as a plain tensor."""
-    return installed.tensor(data_of(as_chosen(n)))  # type: ignore[no-any-return]
+    return installed.tensor(data_of(as_chosen(n)))
 
 
 # functions and methods of lists that grew in loops

@@ -26,7 +26,7 @@ _BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "LShift": ("lshift", operator.lshift), "RShift": ("rshift", operator.rshift),
 }  # fmt: skip
 _PLAIN: dict[str, Callable[[Any, Any], Any]] = {"BitOr": union, "Mod": mod}
-_UNARY = {
+_UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "USub": ("neg", operator.neg), "UAdd": ("pos", operator.pos), "Invert": ("invert", operator.inv)
 }  # fmt: skip
 _COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
