@@ -83,6 +83,31 @@ def slopes(f: Callable[..., Any], places: list[int]) -> Callable[..., Any]:
     return gradient
 
 
+def second(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A gradient of a number made of gradients, by both arguments."""
+
+    def number(x: Any, w: Any) -> Any:
+        by_x, by_w = wf.grad(f, (0, 1))(x, w)
+        return (by_x.sin() * by_x).sum() + (by_w * by_w * w).sum() + f(x, w)
+
+    return wf.grad(number, (0, 1))
+
+
+def third(f: Callable[..., Any]) -> Callable[..., Any]:
+    return wf.grad(lambda x, w: sum((g.cos() * g).sum() for g in second(f)(x, w)), (0, 1))
+
+
+def pulled_twice(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A number made of two pullbacks of one run."""
+
+    def number(x: Any, w: Any) -> Any:
+        y, pullback = wf.vjp(lambda x, w: (f(x, w), f(x, w) * 2), x, w)
+        found = *pullback(y[0] * 0.1, y[1]), *pullback(y[1], y[0] * 0.3)
+        return sum((g * g * g).sum() for g in found)
+
+    return wf.grad(number, (0, 1))
+
+
 def outcome(run: Callable[..., Any], *args: Any, signed_zeros: bool = True) -> Any:
     """What a run gives, or the error that ends it; and what it prints."""
     out = io.StringIO()

@@ -528,14 +528,6 @@ def test_random_trees():
         assert found[0] == found[1]
 
 
-def test_second_derivatives_are_refused():
-    def slope(n, x):
-        return wf.grad(lambda z: scaled(n, z).sum())(x).sum()
-
-    with pytest.raises(CaptureError, match="first derivatives"):
-        whole(lambda n, x: wf.grad(lambda z: slope(n, z))(x))(wf.tensor(2), X)
-
-
 # text
 
 

@@ -4,7 +4,7 @@ central differences measure (both modes would share a wrong formula).
 
 import numpy as np
 import pytest
-from control_lab import bits, compiled, ran
+from control_lab import bits, compiled, pulled_twice, ran, second, third
 
 import weft as wf
 from weft.errors import CaptureError, CaptureWarning
@@ -172,31 +172,6 @@ FUNCTIONS = [
     descent,
     one_cotangent_for_two,
 ]
-
-
-def second(f):
-    """A gradient of a number made of gradients, by both arguments."""
-
-    def number(x, w):
-        by_x, by_w = wf.grad(f, (0, 1))(x, w)
-        return (by_x.sin() * by_x).sum() + (by_w * by_w * w).sum() + f(x, w)
-
-    return wf.grad(number, (0, 1))
-
-
-def third(f):
-    return wf.grad(lambda x, w: sum((g.cos() * g).sum() for g in second(f)(x, w)), (0, 1))
-
-
-def pulled_twice(f):
-    """A number made of two pullbacks of one run."""
-
-    def number(x, w):
-        y, pullback = wf.vjp(lambda x, w: (f(x, w), f(x, w) * 2), x, w)
-        found = *pullback(y[0] * 0.1, y[1]), *pullback(y[1], y[0] * 0.3)
-        return sum((g * g * g).sum() for g in found)
-
-    return wf.grad(number, (0, 1))
 
 
 RUNS = [

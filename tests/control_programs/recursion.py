@@ -64,7 +64,7 @@ def closure(n, x, y):
             return z
         return power(k - 1, z * w) + w
 
-    return power(n, x) * w
+    return power(n, x - y) * w
 
 
 class Chain:

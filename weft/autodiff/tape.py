@@ -107,6 +107,19 @@ class Part(Call):
     put: Callable[[Value, Value], Value]
 
 
+class Row(Call):
+    """A call that puts its operands behind each other; in eager code they stay values of their own:
+    cotangents go on to each of them as they arrive.
+
+    `split` has a function per operand for its part of a cotangent, `join(sums)` is the whole's sum,
+    of which those of some operands may be missing.
+    """
+
+    __slots__ = ("join", "split")
+    split: Sequence[Callable[[Value], Value]]
+    join: Callable[[Sequence[Value | None]], Value]
+
+
 class Pick(NamedTuple):
     """One result of a note whose call had several. Control flow has others: what a path computed on
     the way, by its note there.
@@ -234,25 +247,31 @@ def pull(
     # none of these calls itself: a function that does is garbage for the collector afterwards
 
     def arrive(target: Any, g: Value) -> None:
+        left: Any = None  # of a row: what arrives at its parts
         while True:
             if merged is not None:
                 target = merged.get(target, target)
             if target in stops or (needed is None and target.__class__ is Leaf):
                 found[target] = paid(found[target]) + paid(g) if target in found else g
+            else:
+                picked = target.__class__ is Pick
+                n, position = (target.note, target.position) if picked else (target, None)
+                if n.call.__class__ is Part:
+                    target, g = n.parents[0], n.call.widen(g)
+                    continue
+                if n.call.__class__ is Row:
+                    left = [*(left or ()), *_split(n, g, is_wanted)]
+                elif n not in pending:
+                    heapq.heappush(heap, (-n.serial, n))
+                    pending[n] = g if position is None else {position: g}
+                elif position is None:
+                    pending[n] = pending[n] + g
+                else:
+                    given = pending[n]
+                    given[position] = given[position] + g if position in given else g
+            if not left:
                 return
-            picked = target.__class__ is Pick
-            n, position = (target.note, target.position) if picked else (target, None)
-            if n.call.__class__ is not Part:
-                break
-            target, g = n.parents[0], n.call.widen(g)
-        if n not in pending:
-            heapq.heappush(heap, (-n.serial, n))
-            pending[n] = g if position is None else {position: g}
-        elif position is None:
-            pending[n] = pending[n] + g
-        else:
-            given = pending[n]
-            given[position] = given[position] + g if position in given else g
+            target, g = left.pop()
 
     def is_wanted(target: Any) -> bool:
         return target is not None and (needed is None or target in stops or _note(target) in needed)
@@ -283,7 +302,7 @@ def pull(
             shared = {e for e in ends.values() if sum(e is o for o in ends.values()) > 1}
         started = {}
         for p, e in ends.items():
-            so_far = None if e in shared else _sum(e)
+            so_far = None if e in shared else _sum(e, _sum)
             if so_far is not None:
                 started[p] = so_far if n.call.owes else paid(so_far)  # type: ignore[attr-defined]
         for p, total in n.call.pull(_operands(n), given, parents, started).items():  # type: ignore[attr-defined]
@@ -293,28 +312,31 @@ def pull(
                 settle(ends[p], total)
 
     def settle(target: Any, total: Value) -> None:
-        while True:
+        left = [(target, total)]
+        while left:
+            target, total = left.pop()
             if merged is not None:
                 target = merged.get(target, target)
             if target in stops or (needed is None and target.__class__ is Leaf):
                 found[target] = total
-                return
+                continue
             picked = target.__class__ is Pick
             n, position = (target.note, target.position) if picked else (target, None)
-            if n.call.__class__ is not Part:
-                break
-            target = n.parents[0]
-            whole = _sum(target)
-            total = n.call.widen(total) if whole is None else n.call.put(whole, total)
-        if n not in pending:
-            heapq.heappush(heap, (-n.serial, n))
-            pending[n] = total if position is None else {position: total}
-        elif position is None:
-            pending[n] = total
-        else:
-            pending[n][position] = total
+            if n.call.__class__ is Part:
+                whole = _sum(n.parents[0], _sum)
+                wide = n.call.widen(total) if whole is None else n.call.put(whole, total)
+                left.append((n.parents[0], wide))
+            elif n.call.__class__ is Row:
+                left += _split(n, total, is_wanted)
+            elif n not in pending:
+                heapq.heappush(heap, (-n.serial, n))
+                pending[n] = total if position is None else {position: total}
+            elif position is None:
+                pending[n] = total
+            else:
+                pending[n][position] = total
 
-    def _sum(target: Any) -> Value | None:
+    def _sum(target: Any, ask: Any) -> Value | None:
         parts: list[Any] = []
         now: Any
         while True:
@@ -322,6 +344,10 @@ def pull(
                 target = merged.get(target, target)
             if target in found:
                 now = found[target]
+                break
+            if target.__class__ is Note and target.call.__class__ is Row:
+                of = [None if p is None else paid(ask(p, ask)) for p in target.parents]
+                now = None if all(s is None for s in of) else target.call.join(of)
                 break
             if target.__class__ is not Note or target.call.__class__ is not Part:
                 now = pending.get(_note(target))
@@ -368,8 +394,20 @@ def paid(x: Any) -> Any:
 owed: list[Any] = [Leaf]
 
 
-def frontier(roots: Sequence[Any], since: int) -> list[Any]:
-    """The notes older than `since`, and leaves, that newer ones lead to."""
+#: calls whose results have no sums of their own: parts of lists, and what is put together of them
+PARTS = (Part, Row)
+
+
+def frontier(
+    roots: Sequence[Any],
+    since: int,
+    parts_since: int | None = None,
+    types: dict[Any, Any] | None = None,
+) -> list[Any]:
+    """The notes older than `since`, and leaves, that newer ones lead to. Older `PARTS` are gone
+    through if they were made since `parts_since`; `types` is told of what they are parts of.
+    """
+    parts_since = since if parts_since is None else parts_since
     found: dict[Any, None] = {}
     seen: set[Any] = set()
     stack = [r for r in reversed(roots) if r is not None]
@@ -379,11 +417,21 @@ def frontier(roots: Sequence[Any], since: int) -> list[Any]:
             continue
         seen.add(target)
         n = target.note if isinstance(target, Pick) else target
-        if isinstance(n, Leaf) or n.serial < since:
+        if isinstance(n, Leaf) or (
+            n.serial < since and (n.serial < parts_since or n.call.__class__ not in PARTS)
+        ):
             found[target] = None
-        else:
-            stack.extend(p for p in reversed(n.parents) if p is not None)
+            continue
+        if types is not None and n.call.__class__ in PARTS:
+            types.update(zip(n.parents, n.call.types, strict=True))
+        stack.extend(p for p in reversed(n.parents) if p is not None)
     return list(found)
+
+
+def _split(n: Note, g: Value, wanted: Callable[[Any], bool]) -> list[tuple[Any, Value]]:
+    """What arrives at the parts of a row."""
+    parts = zip(n.parents, n.call.split, strict=True)  # type: ignore[attr-defined]
+    return [(p, of(g)) for p, of in parts if wanted(p)]
 
 
 def _note(target: Any) -> Any:

@@ -154,15 +154,17 @@ def join(
     ends: Sequence[dict[Any, Any]] = ({}, {}),
     left: Sequence[bool] = (False, False),
     perhaps: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+    regions: Sequence[Region] = (),
 ) -> Any:
     """One (result, variables, places) out of two: `choose` makes values out of pairs of one type;
     `ends` are what tensors changed in place held at the end of each path.
 
     Variables that can't be one are an error only if they are used; it names the lines on which the
     `paths` assign them. What a path that leaves the function (`left`) has not defined is nobody's;
-    `perhaps` says what variables are that other paths do not define.
+    `perhaps` says what variables are that other paths do not define. What the paths' `regions` have
+    not made was there before.
     """
-    pairs = _Pairs(ends)
+    pairs = _Pairs(ends, regions)
     result = _pair(what, RESULT, a[0], b[0], pairs, paths)
     variables = []
     for name, x, y in zip(names, a[1], b[1], strict=True):
@@ -189,8 +191,8 @@ def join(
 class _Pairs:
     """What is to be chosen between. The same two tensors are one pair wherever they are met."""
 
-    def __init__(self, ends: Sequence[dict[Any, Any]]) -> None:
-        self.ends = ends
+    def __init__(self, ends: Sequence[dict[Any, Any]], regions: Sequence[Region]) -> None:
+        self.ends, self.regions = ends, regions
         self.aliases = getattr(capturing.now, "aliases", None)
         self.time = 0 if self.aliases is None else self.aliases.now()
         self.chosen: list[tuple[Value, Value]] = []
@@ -200,6 +202,12 @@ class _Pairs:
     def end(self, side: int, x: Any) -> Any:
         """What a tensor was when its path ended."""
         return self.ends[side].get(id(x), x) if isinstance(x, Value) else x
+
+    def before(self, x: Value) -> bool:
+        """Whether a tensor was there before the paths, and holds what it held."""
+        if not self.regions or any(id(x) in held for held in self.ends):
+            return False
+        return not any(data_of(x) in r.nodes for r in self.regions)
 
     def add(self, x: Any, y: Any, alike: Callable[[], tuple[Value, Value]]) -> int:
         both = isinstance(x, Value) and isinstance(y, Value)
@@ -249,7 +257,7 @@ def _pair(what: str, name: str, a: Any, b: Any, pairs: _Pairs, paths: Paths = ()
     left, form = flatten(a)
     right, other = flatten(b)
     if form != other:
-        one, two = aligned(a, b)
+        one, two = aligned(a, b, pairs.before)
         (left, form), (right, other) = flatten(one), flatten(two)
     if form != other:
         raise refused(

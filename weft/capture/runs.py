@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.autodiff.backward import constant
+from weft.autodiff.mode import no_grad
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.refusal import Left, refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
@@ -151,8 +152,14 @@ def is_open(x: list[Any]) -> bool:
     return later.is_stack(x) or (isinstance(capturing.now, Region) and is_unclear(x))
 
 
-def aligned(a: Any, b: Any) -> tuple[Any, Any]:
-    """What two paths leave, with elements that lists have on one of them alone marked in both."""
+def _never(x: Value) -> bool:
+    return False
+
+
+def aligned(a: Any, b: Any, before: Callable[[Value], bool] = _never) -> tuple[Any, Any]:
+    """What two paths leave, with elements that lists have on one of them alone marked in both.
+    Tensors that were there `before` are what they are on both.
+    """
     if type(a) is later.perhaps or type(b) is later.perhaps:
         return later.sides(a, b)
     if type(a) is Maybe or type(b) is Maybe:
@@ -164,13 +171,14 @@ def aligned(a: Any, b: Any) -> tuple[Any, Any]:
     if type(a) is dict:
         if tuple(a) != tuple(b):
             return later.merged(a, b)
-        pairs = {k: aligned(a[k], b[k]) for k in a}
+        pairs = {k: aligned(a[k], b[k], before) for k in a}
         return {k: v for k, (v, _) in pairs.items()}, {k: v for k, (_, v) in pairs.items()}
     if len(a) != len(b) and type(a) is tuple:
         return a, b
     n = min(len(a), len(b))
-    both = [aligned(x, y) for x, y in zip(a[:n], b[:n], strict=True)]
-    both += [(_marked(x), _blank(x)) for x in a[n:]] + [(_blank(y), _marked(y)) for y in b[n:]]
+    both = [aligned(x, y, before) for x, y in zip(a[:n], b[:n], strict=True)]
+    both += [(_marked(x), _blank(x, before)) for x in a[n:]]
+    both += [(_blank(y, before), _marked(y)) for y in b[n:]]
     return type(a)(x for x, _ in both), type(a)(y for _, y in both)
 
 
@@ -187,18 +195,21 @@ def _are_maybe(x: list[Any]) -> bool:
     return all(type(v) is Maybe for v in x)
 
 
-def _blank(x: Any) -> Any:
+def _blank(x: Any, before: Callable[[Value], bool]) -> Any:
     """Stands for an element that is not there."""
     if type(x) is Maybe:
-        return Maybe(_blank(x.value).value, False)
+        return Maybe(_blank(x.value, before).value, False)
     if type(x) is tuple and x:
-        parts = [_blank(v) for v in x]
+        parts = [_blank(v, before) for v in x]
         return Maybe(tuple(v.value for v in parts), False) if _are_maybe(parts) else None
     x = Flag.of(installed.lift(x)) if type(x) is bool else as_chosen(x)
     if not isinstance(x, Value):
         return None
+    if before(x):
+        return Maybe(x, False)
     zeros = constant(0, x.type)
-    return Maybe(type(x).of(zeros) if type(x) in (Chosen, Flag) else zeros, False)
+    kind: Any = type(x)
+    return Maybe(kind.of(zeros) if kind in (Chosen, Flag) else zeros, False)
 
 
 def is_grown(x: Any) -> bool:
@@ -248,8 +259,13 @@ def joined(x: list[Any]) -> Run:
         run = later.exact(x)
     else:
         numbers = are_numbers(x)
-        whole = any(type(v) is Maybe for v in x)
-        run = Run(_those_there(x) if whole else manipulation.concat(list(_tensors(x))), numbers)
+        if any(type(v) is Maybe for v in x):
+            rows = _those_there(x)
+        else:
+            with no_grad():
+                rows = manipulation.concat(list(_tensors(x)))
+            rows = growing.behind(rows, [as_tensor(v) for v in x])
+        run = Run(rows, numbers)
     if not isinstance(capturing.now, Region) or id(x) in capturing.now.objects:
         x[:] = [run]  # what reads it next reads the same
     return run
@@ -364,14 +380,14 @@ def is_uniform(x: list[Any]) -> bool:
 
 def stack(x: list[Any], axis: int = 0) -> Value:
     """`wf.stack` of a uniform list."""
-    rows = joined(x).rows
+    rows = growing.together(joined(x).rows)
     axis = normalize_axis(axis, rows.type.ndim, "stack")
     return rows if axis == 0 else _moved(rows, axis)
 
 
 def concat(x: list[Any], axis: int = 0) -> Value:
     """`wf.concat` of a uniform list."""
-    rows = joined(x).rows
+    rows = growing.together(joined(x).rows)
     axis = normalize_axis(axis, rows.type.ndim - 1, "concat")
     apart = rows if axis == 0 else _moved(rows, axis)
     shape: Any = apart.type.shape

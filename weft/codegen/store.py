@@ -8,24 +8,15 @@ from weft.schedule.store import Store
 _FIRST = 1 << 12  # bytes that a place begins with
 
 _HEAD = """
+declare ptr @malloc(i64)
 declare ptr @realloc(ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {
 entry:
-  %a_at = getelementptr i64, ptr %frame, i64 3
-  %b_at = getelementptr i64, ptr %frame, i64 4
-  %c_at = getelementptr i64, ptr %frame, i64 5
-  %d_at = getelementptr i64, ptr %frame, i64 6
-  %size_at = getelementptr i64, ptr %frame, i64 7
-  %a = load ptr, ptr %a_at
-  %b = load ptr, ptr %b_at
-  %c = load ptr, ptr %c_at
-  %d = load ptr, ptr %d_at
-  %size = load i64, ptr %size_at
 """
 
-#: %a: the handle, %b: the store, %c: the value, %d: the store with it
+#: %a: the handle, %b: the store, %d: the store with what is put
 _PUT = f"""
   %count_at = getelementptr i64, ptr %a, i64 {int(Field.COUNT)}
   %room_at = getelementptr i64, ptr %a, i64 {int(Field.ROOM)}
@@ -54,7 +45,7 @@ write:
   %memory = phi ptr [ %old, %entry ], [ %new, %grown ]
   %begin = mul i64 %number, %size
   %there = getelementptr i8, ptr %memory, i64 %begin
-  call void @llvm.memcpy.p0.p0.i64(ptr %there, ptr %c, i64 %size, i1 false)
+{{values}}
   %known = load i64, ptr %b
   %first_at = getelementptr i64, ptr %b, i64 1
   %held_at = getelementptr i64, ptr %b, i64 2
@@ -72,6 +63,70 @@ write:
 }}
 """
 
+#: %a: the list of all memory, %b: the store, %d: the store with what is put. A store's handle is
+#: memory of the list, and so is what it says holds the entries; what held them before stays there.
+_PUT_APART = f"""
+  %known = load ptr, ptr %b
+  %held_at = getelementptr i64, ptr %b, i64 2
+  %held = load i64, ptr %held_at
+  %more = add i64 %held, 1
+  %need = mul i64 %more, %size
+  %before = mul i64 %held, %size
+  %list = load ptr, ptr %a
+  %empty = icmp eq ptr %known, null
+  br i1 %empty, label %begin, label %look
+begin:
+  %first_bytes = add i64 %need, 64
+  %block = call ptr @malloc(i64 %first_bytes)
+  %no_block = icmp eq ptr %block, null
+  br i1 %no_block, label %lost, label %begun
+begun:
+  store ptr %list, ptr %block
+  store ptr %block, ptr %a
+  %made = getelementptr i64, ptr %block, i64 1
+  %made_room_at = getelementptr i64, ptr %made, i64 {int(Field.ROOM)}
+  %made_memory = getelementptr i8, ptr %block, i64 64
+  store ptr %made_memory, ptr %made
+  store i64 %need, ptr %made_room_at
+  br label %write
+look:
+  %old = load ptr, ptr %known
+  %room_at = getelementptr i64, ptr %known, i64 {int(Field.ROOM)}
+  %room = load i64, ptr %room_at
+  %fits = icmp sle i64 %need, %room
+  br i1 %fits, label %write, label %grow
+grow:
+  %twice = shl i64 %need, 1
+  %bytes = add i64 %twice, 64
+  %chunk = call ptr @malloc(i64 %bytes)
+  %no_chunk = icmp eq ptr %chunk, null
+  br i1 %no_chunk, label %lost, label %grown
+lost:
+  %wanted = phi i64 [ %first_bytes, %begin ], [ %bytes, %grow ]
+  store i64 %wanted, ptr %frame
+  ret i64 3
+grown:
+  store ptr %list, ptr %chunk
+  store ptr %chunk, ptr %a
+  %new = getelementptr i8, ptr %chunk, i64 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %old, i64 %before, i1 false)
+  store ptr %new, ptr %known
+  store i64 %twice, ptr %room_at
+  br label %write
+write:
+  %handle = phi ptr [ %made, %begun ], [ %known, %look ], [ %known, %grown ]
+  %memory = phi ptr [ %made_memory, %begun ], [ %old, %look ], [ %new, %grown ]
+  %there = getelementptr i8, ptr %memory, i64 %before
+{{values}}
+  %first_at = getelementptr i64, ptr %d, i64 1
+  %more_at = getelementptr i64, ptr %d, i64 2
+  store ptr %handle, ptr %d
+  store i64 0, ptr %first_at
+  store i64 %more, ptr %more_at
+  ret i64 0
+}}
+"""
+
 #: %a: the store, %b: the number, %c: otherwise, %d: the value
 _GET = """
   %handle = load ptr, ptr %a
@@ -84,20 +139,21 @@ read:
   %memory = load ptr, ptr %handle
   %place = add i64 %first, %number
   %begin = mul i64 %place, %size
-  %there = getelementptr i8, ptr %memory, i64 %begin
-  call void @llvm.memcpy.p0.p0.i64(ptr %d, ptr %there, i64 %size, i1 false)
+  %entry_at = getelementptr i8, ptr %memory, i64 %begin
+  %there = getelementptr i8, ptr %entry_at, i64 %part
+  call void @llvm.memcpy.p0.p0.i64(ptr %d, ptr %there, i64 %bytes, i1 false)
   ret i64 0
 otherwise:
   %element = load {type}, ptr %c, align 1
   br label %head
 head:
   %i = phi i64 [ 0, %otherwise ], [ %next, %fill ]
-  %left = icmp slt i64 %i, %size
+  %left = icmp slt i64 %i, %bytes
   br i1 %left, label %fill, label %done
 fill:
   %to = getelementptr i8, ptr %d, i64 %i
   store {type} %element, ptr %to, align 1
-  %next = add i64 %i, {bytes}
+  %next = add i64 %i, {step}
   br label %head
 done:
   ret i64 0
@@ -105,8 +161,31 @@ done:
 """
 
 
+#: a value of an entry
+_VALUE = """
+  %to{i} = getelementptr i8, ptr %there, i64 %part{i}
+  call void @llvm.memcpy.p0.p0.i64(ptr %to{i}, ptr %x{i}, i64 %bytes{i}, i1 false)
+"""
+
+
 def lower(spec: Store) -> str:
-    if spec.what == "put":
-        return _HEAD + _PUT
-    body = _GET.replace("{type}", f"i{8 * spec.itemsize}").replace("{bytes}", str(spec.itemsize))
-    return _HEAD + body
+    if spec.what != "get":
+        values = range(spec.count)
+        names = ["ptr %a", "ptr %b", *(f"ptr %x{i}" for i in values), "ptr %d", "i64 %size"]
+        names += [f"i64 %{word}{i}" for i in values for word in ("part", "bytes")]
+        body = _PUT_APART if spec.what == "put apart" else _PUT
+        body = body.replace("{values}", "".join(_VALUE.replace("{i}", str(i)) for i in values))
+        return _HEAD + _loaded(names) + body
+    names = ["ptr %a", "ptr %b", "ptr %c", "ptr %d", "i64 %size", "i64 %part", "i64 %bytes"]
+    body = _GET.replace("{type}", f"i{8 * spec.itemsize}").replace("{step}", str(spec.itemsize))
+    return _HEAD + _loaded(names) + body
+
+
+def _loaded(names: list[str]) -> str:
+    """Words of the frame, each with its type."""
+    out = ""
+    for k, said in enumerate(names, 3):
+        type_, name = said.split()
+        out += f"  {name}_at_ = getelementptr i64, ptr %frame, i64 {k}\n"
+        out += f"  {name} = load {type_}, ptr {name}_at_\n"
+    return out

@@ -36,6 +36,13 @@ def build_cond(pred: Value, pieces: Sequence[Piece]) -> tuple[Value, ...]:
     return outs
 
 
+def border(roots: Sequence[Any], region: Region) -> list[Any]:
+    """The notes older than a region's, and leaves, that its own lead to. Elements of a list that a
+    piece reads which the region pulls back are the list's.
+    """
+    return frontier(roots, region.since, region.origin, region.types)
+
+
 def note(
     op: Op,
     outs: Sequence[Value],
@@ -100,7 +107,7 @@ def note_cond(
     types: dict[Any, Any] = {}
     for (region, _, values), there in zip(pieces, known, strict=True):
         roots = [v.note for v, yes in zip(values, noted, strict=True) if yes]
-        parents.update(dict.fromkeys(there.get(e, e) for e in frontier(roots, region.since)))
+        parents.update(dict.fromkeys(there.get(e, e) for e in border(roots, region)))
         inside = {**region.types, **{v.note: v.type for v in values if v.note is not None}}
         types.update(inside | {there[n]: t for n, t in inside.items() if n in there})
 
@@ -115,7 +122,7 @@ def note_cond(
         roots = [[root(i, at) for at in g] for i in every]
         ends: set[Any] = set()
         for i in every:
-            ends.update(known[i].get(e, e) for e in frontier(roots[i], pieces[i][0].since))
+            ends.update(known[i].get(e, e) for e in border(roots[i], pieces[i][0]))
         groups = [p for p in wanted if p is not None and p in ends]
         started = [p for p in groups if p in sums]
         given = (*g.values(), *(sums[p] for p in started))
@@ -155,6 +162,7 @@ def _back(
     region, params, _ = piece
     outer = dict(outer)
     with Region() as back:
+        back.pulls(region)
         own = [_stand_in(x, back, outer) for x in given]
         found = pull(
             list(zip(roots, own[: len(roots)], strict=True)),
@@ -219,7 +227,7 @@ def _outside(
     for v, given in zip(values, results, strict=True):
         if given is not None and is_inside(v.note, region):
             outer.setdefault(v.note, given)
-    for e in frontier([v.note for v in back[2]], back[0].since):
+    for e in border([v.note for v in back[2]], back[0]):
         if e not in outer and is_inside(e, region):
             outer[e] = Pick(n, e)  # type: ignore[arg-type]
             hidden.add(e)

@@ -10,15 +10,16 @@ from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf
 from weft.control.branches import Piece, build_cond, first_order
 from weft.control.gradient import note_while
-from weft.control.growing import tie
+from weft.control.growing import spots, tie
 from weft.control.nodes import AGAIN, BOOL, Regions, emit, while_, while_grad
 from weft.control.region import Region, close
 from weft.errors import ShapeError
+from weft.ops.creation import full
 from weft.ops.define import Value, as_node, data_of, installed
 from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
 from weft.ops.record import replay
-from weft.types.dtype import bool_
+from weft.types.dtype import bool_, int64
 
 #: how many states a loop keeps for its gradient, unless it says otherwise
 KEPT = 256
@@ -65,6 +66,14 @@ def build_while(
     at a time; the others are computed again. False: all are kept. `runs`: there is a step at least.
     """
     inits = [installed.tensor(data_of(x), x.note) for x in inits]
+    count = len(inits)
+    if recording.get():
+        region, params, values = body
+        for at in spots(inits, params, values):
+            inits, leaves = [*inits, full(-1, shape=(), dtype=int64)], [*leaves, None]
+            params = [*params, region.parameter(at.type)]
+            values = [*values, installed.tensor(at)]
+        test, body = (test[0], params, test[2]), (region, params, values)
     functions, captured = close(
         "while",
         [
@@ -77,7 +86,7 @@ def build_while(
     note_while(inits, leaves, test, body, outs, most + most % 2)
     if runs:
         tie(inits, body[1], body[2], outs)
-    return outs
+    return outs[:count]
 
 
 # nodes called again, on other symbols

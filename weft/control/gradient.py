@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import frontier, pull
-from weft.control.branches import Piece, Pulled, first_order, nodes_of, note
-from weft.control.growing import Put, go_on, puts, reads
+from weft.autodiff.tape import pull
+from weft.control.branches import Piece, Pulled, border, nodes_of, note
+from weft.control.growing import Put, go_on, puts, reads, with_last
 from weft.control.host import again
 from weft.control.nodes import emit, while_grad
 from weft.control.region import Region, close
@@ -24,7 +24,6 @@ from weft.control.twice import Loop, pull_again
 from weft.ir import Function, Node
 from weft.ir.rewrite import replace
 from weft.ops.define import Value, as_node, installed
-from weft.ops.growing import get_rows, put_rows
 
 
 def _pulled(
@@ -54,7 +53,7 @@ def _pulled(
         begun = dict(zip(groups, ss, strict=True))
         for p in put if ends else ():
             if p.state is not None:
-                go_on(begun, leaves[p.state], p.before(of[p.rows], params[p.place]))
+                go_on(begun, leaves[p.state], p.before(of[p.rows], params))
         roots = first + [(whole.get(i, values[i].note), g) for i, g in of.items()]
         single = reads([n for n, _ in roots], groups, region.since)
         begun.update({r.note: r.sum(begun[r.whole]) for r in single})
@@ -92,7 +91,7 @@ def note_while(
     region, params, values = body
     count = len(inits)
     place = {leaf: i for i, leaf in enumerate(leaves) if leaf is not None}
-    ends = [frontier([v.note], region.since) if v.note is not None else [] for v in values]
+    ends = [border([v.note], region) if v.note is not None else [] for v in values]
     noted = [x.note is not None for x in inits]
     changed = True
     while changed:
@@ -115,8 +114,6 @@ def note_while(
 
     def pull_(_: Any, g: dict[Any, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
         if recording.get() or any(type(at) is not int for at in g):
-            if any(n.op in (put_rows, get_rows) for n in region.nodes):
-                first_order(while_grad)  # sums would be in another order
             return pull_again(loop, g, wanted, sums, list(parents), types)
         live = _live(list(g), ends, place)
         asked = {p for p in wanted if p is not None}
@@ -128,11 +125,7 @@ def note_while(
             return {}
         begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
         put = puts(inits, params, values, live)
-        given = dict(g)
-        for p in put:
-            if p.state is not None and p.rows in g:
-                last_row = p.before(g[p.rows], installed.tensor(outs[p.place].data))
-                given[p.state] = last_row + given[p.state] if p.state in given else last_row
+        given = with_last(put, g, outs)
         gs = [given[i] if i in given else neutral(values[i].type) for i in live]
         slopes, totals = [x.type for x in gs], [s.type for s in begun]
         step = _pulled(

@@ -10,17 +10,22 @@ its contributions come of the next step, whose sum goes on from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from weft.autodiff.backward import constant as constant_of
 from weft.autodiff.mode import no_grad, recording
-from weft.autodiff.tape import Leaf, Note, Part, Pick, next_serial
+from weft.autodiff.tape import Leaf, Note, Part, Pick, Row, next_serial
 from weft.buffer import Buffer
 from weft.buffer.interchange import read_number
-from weft.ops.define import Value, constant, data_of, installed
+from weft.ops.creation import full
+from weft.ops.define import Call, Value, constant, data_of, installed
 from weft.ops.elementwise import add, astype, where
 from weft.ops.growing import get_rows, many, put_rows
+from weft.ops.joining import concat
+from weft.ops.movement import reshape
 from weft.types import Shape
+from weft.types.dtype import int64
 from weft.types.record import dataclass
 
 
@@ -36,16 +41,31 @@ class Put:
     sizes: Shape  # of the value's rows, as `get_rows` has them
     note: Any
     state: int | None  # the part of the state that it is too
+    spot: int | None  # the part that says where its rows begin, -1 where it is not put
+
+    @property
+    def always(self) -> bool:
+        """Whether every step puts it."""
+        return self.at.op is not where
+
+    def here(self) -> Value:
+        """Where the value's rows begin."""
+        return installed.tensor(self.at) + self.behind  # type: ignore[no-any-return]
+
+    def last(self, state: Sequence[Value]) -> Value:
+        """Where those of the step before begin, as the state then says."""
+        if self.spot is not None:
+            return installed.tensor(data_of(state[self.spot]))
+        count = installed.tensor(data_of(state[self.place]))
+        return count + (self.behind - self.total)  # type: ignore[no-any-return]
 
     def read(self, cotangent: Value) -> Value:
         """The value's cotangent out of that of all rows."""
-        at = installed.tensor(self.at) + self.behind
-        return get_rows(cotangent, at, sizes=self.sizes)  # type: ignore[no-any-return]
+        return get_rows(cotangent, self.here(), sizes=self.sizes)  # type: ignore[no-any-return]
 
-    def before(self, cotangent: Value, count: Value) -> Value:
-        """The same of the step before, which had put so many rows by then."""
-        at = count + (self.behind - self.total)
-        return get_rows(cotangent, at, sizes=self.sizes)  # type: ignore[no-any-return]
+    def before(self, cotangent: Value, state: Sequence[Value]) -> Value:
+        """The same of the step before."""
+        return get_rows(cotangent, self.last(state), sizes=self.sizes)  # type: ignore[no-any-return]
 
 
 def element(rows: Value, at: Value, made: Value | None = None) -> Value:
@@ -65,6 +85,39 @@ def element(rows: Value, at: Value, made: Value | None = None) -> Value:
     return installed.tensor(out.data, note)
 
 
+def behind(rows: Value, parts: Sequence[Value]) -> Value:
+    """`rows`, which are these elements and runs of them behind each other."""
+    if not recording.get() or not rows.type.dtype.is_float or all(p.note is None for p in parts):
+        return rows
+    call = Row(concat, tuple([p.type for p in parts]), {"axis": 0}, rows.type)
+    split: list[Any] = []
+    start: Any = 0
+    for p in parts:
+        at, n = full(start, shape=(), dtype=int64), many(rows.type, p.type)
+        sizes = () if p.type.ndim < rows.type.ndim else (n,)
+        split.append(lambda g, at=at, sizes=sizes: get_rows(g, at, sizes=sizes))
+        start = start + n
+    call.split, call.join = split, partial(_joined, rows.type, [p.type for p in parts])
+    note = Note(call, tuple([p.note for p in parts]), (), rows.data, next_serial[0]())
+    return installed.tensor(rows.data, note)
+
+
+def _joined(whole: Any, types: Sequence[Any], sums: Sequence[Value | None]) -> Value:
+    missing = constant_of(-0.0, whole)
+    parts = [constant_of(-0.0, t) if s is None else s for t, s in zip(types, sums, strict=True)]
+    return put_rows(missing, full(0, shape=(), dtype=int64), *parts)  # type: ignore[no-any-return]
+
+
+def together(rows: Value) -> Value:
+    """All elements of a list as one tensor: in eager code it is a value of its own."""
+    if rows.note is None or not recording.get():
+        return rows
+    call = Call(reshape, (rows.type,), {"shape": rows.type.shape}, rows.type)
+    out = installed.tensor(rows.data)
+    installed.note(call, (rows,), (out,))
+    return out
+
+
 def tie(
     inits: Sequence[Value],
     params: Sequence[Value],
@@ -73,14 +126,26 @@ def tie(
 ) -> None:
     """Let what the last step has put and left in the state be the list's element, of one sum."""
     for p in puts(inits, params, values, range(len(outs))):
-        if p.state is not None and outs[p.rows].note is not None and not p.sizes:
-            o, count = outs[p.state], installed.tensor(outs[p.place].data)
-            o.note = element(outs[p.rows], count + (p.behind - p.total), o).note
+        if p.state is None or p.spot is not None or p.sizes:
+            continue
+        if outs[p.rows].note is not None:
+            o = outs[p.state]
+            o.note = element(outs[p.rows], p.last(outs), o).note
 
 
 def go_on(sums: dict[Any, Value], target: Any, g: Value) -> None:
     """Another contribution to a sum."""
     sums[target] = sums[target] + g if target in sums else g
+
+
+def with_last(put: Sequence[Put], g: dict[Any, Value], outs: Sequence[Value]) -> dict[Any, Value]:
+    """Cotangents of a loop's results: what the last step has put and left in the state is one."""
+    given = dict(g)
+    for p in put:
+        if p.state is not None and p.rows in g:
+            row = p.before(g[p.rows], outs)
+            given[p.state] = row + given[p.state] if p.state in given else row
+    return given
 
 
 def puts(
@@ -102,12 +167,24 @@ def puts(
             total: Any = sum(many(n.type, v.type) for v in n.inputs[2:])
             behind: Any = 0
             for v, parent in zip(n.inputs[2:], note.parents[2:], strict=True):
+                at = n.inputs[1]
                 states = (j for j in live if j != i and data_of(values[j]) is v)
-                state = next(states, None) if always else None
+                spots = (j for j, x in enumerate(values) if data_of(x) is at)
+                spot = None if always or behind else next(spots, None)
+                state = next(states, None) if always or spot is not None else None
                 sizes = v.type.shape[: v.type.ndim + 1 - n.type.ndim]
-                out.append(Put(i, place, n.inputs[1], behind, total, sizes, parent, state))
+                out.append(Put(i, place, at, behind, total, sizes, parent, state, spot))
                 behind = behind + many(n.type, v.type)
     return out
+
+
+def spots(inits: Sequence[Value], params: Sequence[Value], values: Sequence[Value]) -> list[Any]:
+    """Where values are put, if they are, that are parts of the state too."""
+    nodes = [data_of(v) for v in values]
+    found = puts(inits, params, values, range(len(values)))
+    put = [p for p in found if p.spot is None and p.state is None and not p.sizes]
+    carried = {v.note for v in values if v.note is not None}
+    return [p.at for p in put if p.note in carried and p.at not in nodes]
 
 
 def _calls(value: Value, param: Value) -> list[Any]:

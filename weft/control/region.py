@@ -40,6 +40,8 @@ class Region:
         self.leaves: set[Any] = set()  # notes of its own parameters
         self.starts: dict[Any, Any] = {}  # of these: notes of what they are at first, if known
         self.since = next_serial[0]()  # notes made before are another's
+        #: of one that pulls others back: notes made from here on, and before it, are theirs
+        self.origin: int | None = getattr(self.parent, "origin", None)
         self.by_hand: bool = self.parent is not None and self.parent.by_hand
         self.inside: int = 0 if self.parent is None else self.parent.inside
 
@@ -50,6 +52,11 @@ class Region:
     @property
     def aliases(self) -> Any:
         return getattr(self.parent, "aliases", None)
+
+    def pulls(self, other: Region) -> None:
+        """Say that it pulls another one back."""
+        starts = [n for n in (self.origin, other.origin, other.since) if n is not None]
+        self.origin = min(starts)
 
     # what `weft.ops.define.Capture` asks for
 

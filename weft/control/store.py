@@ -1,9 +1,10 @@
 """What a loop notes of every step, as a value: for gradients that are differentiated again.
 
-`put(s, x)` is the store `s` and `x` behind it; a store is added to once, so it needs no copy.
-`get(s, i, otherwise)` is what was put as number `i`; of a store in which there is nothing,
-`otherwise`, a single number everywhere. A store without anything is all zeros. In a program the
-others say where memory of the program's begins that holds them: words of no meaning outside.
+`put(s, *xs)` is the store `s` and an entry behind it, of one value or several; a store is added to
+once, so it needs no copy. `get(s, i, otherwise)` is what was put as number `i`; of a store in which
+there is nothing, `otherwise`, a single number everywhere. Of entries of several values, whose types
+are `entry`, it gives number `part`. A store without anything is all zeros. In a program the others
+say where memory of the program's begins that holds them: words of no meaning outside.
 """
 
 from __future__ import annotations
@@ -41,19 +42,21 @@ class _OfStore(Op):
     def __call__(self, *xs: Any, **attrs: Any) -> Any:
         if capturing.now is not None or any(isinstance(x, Value) and is_node(x) for x in xs):
             return record_call(self, xs, attrs)
-        return _RUN[self.name](*xs)
+        return _RUN[self.name](*xs, **attrs)
 
 
 def _items(s: Any) -> tuple[Any, ...]:
     return s.items if isinstance(s, Held) else ()
 
 
-def _put_type(s: Any, x: Any) -> Any:
+def _put_type(s: Any, *xs: Any) -> Any:
     return _store("put", s)
 
 
-def _get_type(s: Any, i: Any, otherwise: Any) -> Any:
+def _get_type(s: Any, i: Any, otherwise: Any, entry: tuple[Any, ...] = (), part: int = 0) -> Any:
     _store("get", s)
+    if entry and (not 0 <= part < len(entry) or entry[part] is not otherwise):
+        raise DTypeError("get", expected=f"{otherwise} as part {part}", got=str(entry))
     return otherwise
 
 
@@ -63,12 +66,15 @@ def _store(place: str, s: Any) -> Any:
     return s
 
 
-put = register(_OfStore("put", infer=_put_type, doc="A store and a value behind it.", effect=True))
+put = register(_OfStore("put", infer=_put_type, doc="A store and an entry behind it.", effect=True))
 get = register(_OfStore("get", infer=_get_type, doc="A value out of a store.", effect=True))
-_RUN: dict[str, Any] = {
-    "put": lambda s, x: Held((*_items(s), x)),
-    "get": lambda s, i, otherwise: _items(s)[i.item()] if _items(s) else otherwise,
-}
+
+
+def _run_get(s: Any, i: Any, otherwise: Any, part: int = 0, **how: Any) -> Any:
+    return _items(s)[i.item()][part] if _items(s) else otherwise
+
+
+_RUN: dict[str, Any] = {"put": lambda s, *xs: Held((*_items(s), xs)), "get": _run_get}
 
 
 def neutral(type_: Any) -> Value:

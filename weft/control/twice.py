@@ -16,16 +16,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import no_grad, recording
-from weft.autodiff.tape import Leaf, Pick, frontier, pull
+from weft.autodiff.tape import Leaf, Pick, pull
 from weft.control.branches import (
     Piece,
+    border,
     build_cond,
     first_order,
     is_inside,
     nodes_of,
     note,
 )
+from weft.control.growing import Put, go_on, puts, with_last
 from weft.control.host import again
+from weft.control.listed import Listed
 from weft.control.nodes import while_, while_grad
 from weft.control.region import Region
 from weft.control.store import COUNT, STORE, get, neutral, put, stores
@@ -53,11 +56,12 @@ class Loop:
         self.ended = {
             n: i for i, n in reversed(list(enumerate(inside))) if n is not None and self.results[i]
         }
+        self.put: list[Put] = []  # what steps put into parts of the state
         self.note: Any = None
         self.types: dict[Any, Any] = {}  # of values of a step that have stores of cotangents
 
     def frontier(self, roots: Sequence[Any]) -> list[Any]:
-        return frontier(roots, self.region.since)
+        return border(roots, self.region)
 
     def live(self, given: Iterable[int], on_the_way: Iterable[Any] = ()) -> list[int]:
         """The parts of the state that have cotangents at some step, if these have one at the end,
@@ -133,11 +137,15 @@ def pull_again(
     if not groups:
         return {}
     begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
-    gs = [g[i] if i in g else neutral(values[i].type) for i in live]
+    put_ = puts(inits, loop.params, values, live)
+    whole = {p.rows: leaves[p.rows] for p in put_}
+    given = with_last(put_, g, loop.outs)
+    gs = [given[i] if i in given else neutral(values[i].type) for i in live]
     functions, captured = again("while", [nodes_of(loop.test), nodes_of(loop.body)])
     first, second = functions
     trail = Trail(Made(first, second, (*inits, *map(installed.tensor, captured))))
     with Region() as back:
+        back.pulls(loop.region)
         left = back.parameter(COUNT)
         own = [_param(x, back) for x in (*gs, *begun)]
         slopes, totals = own[: len(gs)], dict(zip(groups, own[len(gs) :], strict=True))
@@ -146,11 +154,16 @@ def pull_again(
             is_first = equal(at, 0)
             fetches = fetched(loop.params, at, back)
             now = {e: get(s, at, neutral(loop.types[e])) for e, s in rows.items()}
-        roots = [(values[i].note, x) for i, x in zip(live, slopes, strict=True)]
+        of = dict(zip(live, slopes, strict=True))
+        roots = [(p.note, p.read(of[p.rows])) for p in put_ if p.state is None]
+        roots += [(whole.get(i, values[i].note), x) for i, x in of.items()]
         roots += [(e, x) for e, x in now.items() if e not in loop.place]
         merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
         begun_here = {p: totals[p] for p in inside}
         begun_here |= {e: x for e, x in now.items() if e in loop.place}
+        for p in put_:
+            if p.state is not None:
+                go_on(begun_here, leaves[p.state], p.before(of[p.rows], loop.params))
 
         def at_start(found: dict[Any, Value]) -> list[Value]:
             return [*(neutral(x.type) for x in slopes), *(found[p] for p in groups)]
@@ -198,9 +211,16 @@ def pull_again(
 def _note_back(loop: Loop, trail: Trail, own: Trail, back: Loop) -> None:
     """Note the way back through a loop, a loop itself."""
     known = {**loop.region.types, **back.region.types}
+    loop.put = puts(loop.inits, loop.params, loop.values, range(len(loop.values)))
+    appended = {p.note: p for p in reversed(loop.put) if p.note not in loop.ended}
+    carried = {p.state: p for p in reversed(loop.put) if p.state is not None}
     reached = dict.fromkeys(e for found in back.ends for e in found if e not in back.place)
     parents: dict[Any, Any] = {}  # and their types
     for e in reached:
+        part = loop.place.get(e, loop.ended.get(e))
+        p = appended.get(e) if part is None else carried.get(part)
+        if p is not None and loop.results[p.rows] is not None:
+            parents[loop.results[p.rows]] = loop.outs[p.rows].type
         if e in loop.place:
             i = loop.place[e]
             parents[Pick(loop.note, e)] = STORE
@@ -247,7 +267,10 @@ def _forth(
     first = {loop.leaves[i]: loop.inits[i].note for i in handed if loop.inits[i].note in asked}
     ones = [p for p in asked if (p in reach and p not in inner) or p in first.values()]
     aside = [e for e in inner if e not in loop.place and e not in loop.ended]
+    listed = Listed(loop, handed, aside, asked)
     rows = [e for e in (*(loop.leaves[i] for i in handed), *aside) if Pick(loop.note, e) in asked]
+    rows = [e for e in rows if not listed.always(e)]
+    wholes = list(listed.wholes.values())
     begun = {i: back.inits[i].note for i in live if back.inits[i].note is not None}
     holders = {n: i for i, n in reversed(begun.items()) if n not in ones}
     shared = len(holders) < len(begun)  # one tensor was the start of two
@@ -260,11 +283,13 @@ def _forth(
         )
     last = trail.steps - 1
     with Region() as forth:
+        forth.pulls(loop.region)
         at = forth.parameter(COUNT)
         gs = [forth.parameter(back.values[i].type) for i in live]
         totals = {p: forth.parameter(_type(p, loop, back)) for p in ones}
         handed_on = {i: forth.parameter(loop.outs[i].type) for i in handed}
         kept = {e: forth.parameter(STORE) for e in rows}
+        lists = listed.start(forth)
         is_first, is_last = equal(at, 0), equal(at, last)
         fetches = fetched(loop.params, at, forth)
         fetches += fetched(back.params, last - at, forth)
@@ -274,12 +299,13 @@ def _forth(
             row, out = sums.get(Pick(loop.note, loop.leaves[i])), sums.get(loop.results[i])
             none = neutral(loop.outs[i].type)
             next_row = none if row is None else get(row, minimum(at + 1, last), none)
-            ends[i] = n, where(is_last, none if out is None else out, next_row)
+            ends[i] = n, listed.end(i, where(is_last, none if out is None else out, next_row))
             if n is not None:
                 begin[n] = ends[i][1]
         for e in aside:
             if Pick(loop.note, e) in sums:
                 begin[e] = get(sums[Pick(loop.note, e)], at, neutral(loop.types[e]))
+        listed.begin(begin)
         for n, i in holders.items():
             if n in sums and not shared:
                 begin[back.leaves[i]] = where(is_last, sums[n], neutral(sums[n].type))
@@ -300,7 +326,9 @@ def _forth(
                 else _of(found, e, loop.types[e])
                 for e in rows
             ]  # fmt: skip
-            return [*slopes, *(found[p] for p in ones), *over, *there]
+            there = [listed.apart(e, x, starts) for e, x in zip(rows, there, strict=True)]
+            elements = listed.rows(found, begin, handed_on)
+            return [*slopes, *(found[p] for p in ones), *over, *there, *elements]
 
         def step(joined: bool) -> tuple[Value, ...]:
             """What a step adds; `joined`, values of the state are what that was at first."""
@@ -316,15 +344,16 @@ def _forth(
 
         if shared:
             with Region() as one:
-                joined = step(True)
+                alike = step(True)
             with Region() as other:
-                apart = step(False)
-            outs = build_cond(is_last, [(one, (), joined), (other, (), apart)])
+                unlike = step(False)
+            outs = build_cond(is_last, [(one, (), alike), (other, (), unlike)])
         else:
             outs = step(False)
-        count = len(outs) - len(rows)
-        new = [put(kept[e], x) for e, x in zip(rows, outs[count:], strict=True)]
-        after = (at + 1, *outs[:count], *new)
+        count = 1 + len(live) + len(totals) + len(handed)
+        changed, elements = [at + 1, *outs][:count], outs[count - 1 + len(rows) :]
+        new = [put(kept[e], x) for e, x in zip(rows, outs[count - 1 :], strict=False)]
+        after = (*changed, *new, *listed.put(elements, is_first))
     forth.nodes |= back.region.nodes | loop.region.nodes
     with Region() as check:
         more = less(at, trail.steps)
@@ -335,6 +364,7 @@ def _forth(
         *(sums[p] if p in sums else neutral(x.type) for p, x in totals.items()),
         *(neutral(type_) if x is None else x for x, type_ in ahead),
         *stores(len(rows)),
+        *(sums[n] if n in sums else neutral(x.type) for n, x in zip(wholes, lists, strict=True)),
     )
     split = len(loop.params)
 
@@ -344,7 +374,7 @@ def _forth(
 
     results = list(
         walking(
-            (at, *gs, *totals.values(), *handed_on.values(), *kept.values()),
+            (at, *gs, *totals.values(), *handed_on.values(), *kept.values(), *lists),
             lambda: inits, fetches, (check.nodes, more), (forth.nodes, after), supply,
         ).run()
     )[1:]  # fmt: skip
@@ -355,9 +385,12 @@ def _forth(
         if holders.get(n) == i:
             found[n] = where(idle, sums[n] if n in sums else neutral(x.type), x)
     results = results[len(live) :]
-    found |= dict(zip((*ones, *(loop.results[i] for i in handed)), results, strict=False))
-    names = [Pick(loop.note, e) for e in rows]
+    found |= dict(zip(ones, results, strict=False))
+    ended = dict(zip(handed, results[len(ones) :], strict=False))
+    found |= {loop.results[i]: x for i, x in ended.items() if i not in listed.carried}
+    names = (*(Pick(loop.note, e) for e in rows), *wholes)
     found |= dict(zip(names, results[len(ones) + len(handed) :], strict=True))
+    listed.finish(found, ended, sums)
     return {p: x for p, x in found.items() if p in asked}
 
 

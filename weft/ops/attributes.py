@@ -47,6 +47,7 @@ _INT: Kind = ("an integer", _is_int)
 _INTS: Kind = ("a tuple of integers", _is_ints)
 _NUMBER: Kind = ("a number", lambda x: type(x) in (float, int) or is_symbolic(x))
 _STRING: Kind = ("a string", lambda x: type(x) is str)
+_TYPES: Kind = ("a tuple of types", lambda x: type(x) is tuple and all(map(_is_type, x)))
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(
@@ -60,7 +61,7 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("beta", "correction", "count", "delta", "eps", "scale"), _NUMBER),
     **dict.fromkeys(("mode", "reduction"), _STRING),
     "dtype": ("a dtype", lambda x: isinstance(x, DType)),
-    "gives": ("a tuple of types", lambda x: type(x) is tuple and all(map(_is_type, x))),
+    **dict.fromkeys(("entry", "gives"), _TYPES),
     "offset": ("an integer, or a tuple of them", lambda x: _is_int(x) or _is_ints(x)),
     "regions": ("a tuple of functions", _is_functions),
     "said": ("what Python is to do", lambda x: type(x) is tuple),

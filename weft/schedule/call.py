@@ -6,7 +6,7 @@ operands, what was captured and the results lie: nothing is copied.
 Before the reverse of a function runs, the function runs once more and keeps, for every call of it,
 a record: what the calls inside gave, and the addresses of their records. The reverse reads there
 what it would have to compute again. Calls in loops have no such place, as there may be any number
-of them: the reverse runs those again.
+of them: the reverse runs those again. Reverses of reverses: `weft.schedule.levels`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from weft.buffer import Layout
 from weft.control.call import calls, undefined
+from weft.control.store import put
 from weft.ir import Function, Node
 from weft.ops.define import parameter
+from weft.schedule.levels import levels_of, plan_level
 from weft.schedule.records import WORD, Records
 from weft.schedule.stack import HANDLE, plan_clear
 from weft.schedule.steps import OPERANDS, Record, Routine, Spot, When
@@ -34,6 +36,7 @@ class Callee(NamedTuple):
     fixed: list[Any]  # what it takes with every call
     record: Any = None  # of the call that is being planned, if it has one
     keeps: bool = False  # that record is being written
+    inside: str = ""  # the function that is being planned
 
 
 def plan_recursion(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
@@ -60,7 +63,7 @@ def _reverse_of(p: Any, n: Node) -> Node | None:
     (f,), captured = n.regions, n.attr("captured")
     count = len(n.inputs) - captured
     for m in p.f.order:
-        if m.op is not n.op or len(m.regions) < 2 or m.inputs[:count] != n.inputs[:count]:
+        if m.op is not n.op or len(m.regions) != 2 or m.inputs[:count] != n.inputs[:count]:
             continue
         records = Records(m) if m not in p.records else None
         if records is not None and records.same(f, n.inputs[count:]):
@@ -90,6 +93,8 @@ def plan_call(p: Any, n: Node, inputs: Sequence[Any]) -> list[Any]:
 def _called(p: Any, n: Node, to: Callee, inputs: Sequence[Any], site: int) -> list[Any]:
     family = to.family
     own = [p.dense(s) for s in inputs]
+    if family.levels is not None:
+        return plan_level(p, n, to, own, site)
     outs = [Layout.dense(r.type) for r in family.functions[to.name].results]
     records: Any = family.records
     places = records.places.get(site) if records and to.record is not None else None
@@ -156,6 +161,7 @@ class _Family:
         self.own = {f.name: len(f.params) - self.captured for f in n.regions}
         self.made: dict[tuple[str, bool], Routine] = {}
         self.records, self.reverse = records, ""
+        self.levels = levels_of(n)
         self.keeping = n.regions[0]  # the function that keeps a record, so that it does
         if len(n.regions) == 2:
             self.records = records = p.records[n][0] if n in p.records else Records(n)
@@ -165,6 +171,8 @@ class _Family:
             self.keeping = records.keeping(n.regions[0], n.inputs[len(n.inputs) - len(fixed) :])
         around = [s for to in self.around.values() for s in to.fixed]
         self.fixed = [*fixed, *self.handles, *around]
+        self.puts = any(map(_puts, n.regions))
+        self.fixed += [p.arena()] if self.puts else []
 
     def _in_place(self, f: Function) -> None:
         """The reverse takes the sums so far last, and gives the new ones."""
@@ -180,6 +188,8 @@ class _Family:
         if (name, record) not in self.made:
             writes = record and name != self.reverse and self.records is not None
             keeps = self.records.bytes if writes and self.records is not None else 0
+            if self.levels is not None and record and name == self.levels.forward:
+                keeps = self.levels.bytes
             made = self.made[name, record] = Routine(name, keeps)
             self.p.routines.append(made)
             f = self.keeping if writes else self.functions[name]
@@ -193,10 +203,11 @@ class _Family:
         whole = Function(f.name, (*f.params, *extra), f.results)
         inner = self.p.routine(whole, [*(Layout.dense(x.type) for x in own), *layouts])
         there = [inner.spots[x] for x in whole.params[len(own) :]]
+        inner.root = there[-1] if self.puts else None
         base = OPERANDS + len(whole.params) + len(whole.results)
         held = Spot(base, 0, _WORD) if record else None
         for name in self.functions:
-            inner.scope[name] = Callee(self, name, there, held, keeps)
+            inner.scope[name] = Callee(self, name, there, held, keeps, f.name)
         if f.name == self.reverse and self.sums is not None:
             inner.in_place = self.sums.carried
         at = self.captured + len(self.handles)
@@ -204,6 +215,11 @@ class _Family:
             inner.scope[name] = Callee(to.family, name, there[at : at + len(to.fixed)])
             at += len(to.fixed)
         return inner.plan()
+
+
+def _puts(f: Function) -> bool:
+    """Whether a function, or a piece of it, puts something into a store."""
+    return any(n.op is put or any(map(_puts, n.regions)) for n in f.order)
 
 
 def _symbol(layout: Any) -> Node:

@@ -92,6 +92,9 @@ class _Planner:
         self.routines: list[Routine] = []
         self.scope: dict[str, Any] = {}  # functions that can be called, see `weft.schedule.call`
         self.records: dict[Node, Any] = {}  # what reverses of calls read, and where that lies
+        self.outermost = self  # the program's
+        self.lists: Spot | None = None  # the program's: the list of memory for stores of routines
+        self.root: Spot | None = None  # in a routine that puts: where the program's arena begins
         self.kept: dict[Node, Spot] = {}  # loops that keep their states: the stacks
         self.known: dict[Any, Any] = {}  # launches of what looks alike: a model's layers do
         self.spots: dict[Node, Spot] = {
@@ -157,6 +160,7 @@ class _Planner:
         wanted, self.wanted = self.wanted, None
         for x, end in zip(lists, ends, strict=True):
             del x[end:]
+        self.outermost.keep_list()
         for key, spot in wanted.items():
             self.copies[key] = self._copy(spot)
 
@@ -180,6 +184,7 @@ class _Planner:
         if lasting:
             inner.machine = replace(self.machine, awake=True)
         inner.lasting = frozenset([_place(s) for s in lasting])
+        inner.outermost, inner.root = self.outermost, self.root
         inner.spots = dict(zip(f.params, spots, strict=True))
         blocks = {id(s.block) for s in owned}
         inner.owned = {n for n, s in inner.spots.items() if id(s.block) in blocks}
@@ -199,6 +204,7 @@ class _Planner:
         """A planner for a function that has memory of its own in every call."""
         inner = _Planner(recompute(f), tuple(layouts), self.machine, self.needed)
         inner.routines, inner.keep, inner.known = self.routines, self.keep, self.known
+        inner.outermost = self.outermost
         return inner
 
     def enter(
@@ -221,6 +227,27 @@ class _Planner:
         """The handle of a stack: in memory of its own from the start to the end."""
         self.stacks.append(self._lasting(layout))
         return self.stacks[-1]
+
+    def arena(self) -> Spot:
+        """Where the program's arena begins, whatever routine this is."""
+        return self.root or Spot(ARENA, 0, WORD)
+
+    def apart(self) -> Spot | None:
+        """In a routine that puts: where the list begins of memory for its stores."""
+        if self.root is None:
+            return None
+        top = self.outermost
+        if top.lists is None:
+            top.lists = top._lasting(WORD)
+            top.chains.append(top.lists)
+        return Spot(self.root.base, 0, WORD, top.lists.block)
+
+    def keep_list(self) -> None:
+        """The list of memory for stores is there however it was found that it has to be."""
+        if self.lists is not None and self.lists not in self.chains:
+            assert self.lists.block is not None
+            self.chains.append(self.lists)
+            self.blocks.append(self.lists.block)
 
     def _lasting(self, layout: Layout) -> Spot:
         spot = self._result(layout)

@@ -53,7 +53,7 @@ class Records:
         self.places: dict[int, list[int]] = {}  # of calls by site
         self.values: dict[int, int] = {}  # of others, by number
         self.bytes = ALIGN  # first, where the list of all records is
-        found = list(_sites(forward, forward.name))
+        found = list(sites(forward, forward.name))
         for site in dict.fromkeys(found):
             if found.count(site) == 1:
                 types = (WORD, *(r.type for r in forward.results))
@@ -175,11 +175,11 @@ def _rewritten(f: Function, rule: Callable[[Node, Node], Node | None]) -> Functi
     return Function(f.name, f.params, tuple([made[r] for r in f.results]))
 
 
-def _sites(f: Function, name: str) -> list[int]:
+def sites(f: Function, name: str) -> list[int]:
     """The calls of a function in a piece of itself, those in loops and in other functions aside."""
     found = [n.attr("site") for n in f.order if n.op is call and n.attr("name") == name]
     inner = (r for n in f.order if n.op is cond for r in n.regions)
-    return found + [site for r in inner for site in _sites(r, name)]
+    return found + [site for r in inner for site in sites(r, name)]
 
 
 # planning

@@ -2,7 +2,8 @@
 
 Each place that puts has memory of the program's own, which grows; all that it ever puts stays
 there until the program ends. A store is words: where the place's handle lies, the number of its
-first entry there, and how many there are.
+first entry there, and how many there are. In a function that may call itself a place can put into
+several stores at a time: there every store has memory, and a handle, of its own.
 """
 
 from __future__ import annotations
@@ -19,32 +20,51 @@ from weft.types.record import dataclass
 
 @dataclass(frozen=True)
 class Store:
-    """A kernel: `put` (handle, store, value, store) or `get` (store, number, otherwise, value),
-    whose elements have `itemsize` bytes. Params: bytes of a value.
+    """A kernel: `put` (handle, store, values, store), `put apart` (list of all memory, store,
+    values, store), or `get` (store, number, otherwise, value), whose elements have `itemsize`
+    bytes. Params: bytes of an entry; for each value, where it begins in an entry and its bytes.
     """
 
     what: str
-    itemsize: int
+    itemsize: int = 0
+    count: int = 1  # values
 
     def key(self) -> str:
-        return f"store {self.what} {self.itemsize}"
+        return f"store {self.what} {self.itemsize} {self.count}"
 
 
 def plan_put(p: Any, n: Node, inputs: Sequence[Any]) -> Any:
-    s, x = (p.dense(i) for i in inputs)
+    s, *xs = (p.dense(i) for i in inputs)
     out = p.room(Layout.dense(n.type))
-    p.append(_launch("put", x.layout, out.layout), (p.stack(HANDLE), s, x, out), (n,))
+    params = _places([i.type for i in n.inputs[1:]])
+    apart = p.apart()
+    launch = _launch(Store("put apart" if apart else "put", count=len(xs)), params, out.layout)
+    p.append(launch, (apart or p.stack(HANDLE), s, *xs, out), (n,))
     return out
 
 
 def plan_get(p: Any, n: Node, inputs: Sequence[Any]) -> Any:
     s, i, otherwise = inputs
     out = p.room(Layout.dense(n.type))
-    launch = _launch("get", out.layout, out.layout)
+    how = dict(n.attrs)
+    size, *places = _places(how.get("entry") or (n.type,))
+    part = 2 * how.get("part", 0)
+    launch = _launch(
+        Store("get", n.type.dtype.itemsize), (size, *places[part : part + 2]), out.layout
+    )
     p.append(launch, (p.dense(s), p.dense(i), otherwise, out), (n,))
     return out
 
 
-def _launch(what: str, value: Layout, out: Layout) -> Launch:
-    spec = Store(what, value.type.dtype.itemsize)
-    return Launch((out,), (Phase(spec, 1),), (value.type.nbytes,))
+def _launch(spec: Store, params: tuple[int, ...], out: Layout) -> Launch:
+    return Launch((out,), (Phase(spec, 1),), params)
+
+
+def _places(types: Sequence[Any]) -> tuple[int, ...]:
+    """Bytes of an entry; for each value, where it begins there and its bytes."""
+    out: list[int] = []
+    end = 0
+    for t in types:
+        out += (end, t.nbytes)
+        end += t.nbytes
+    return (end, *out)

@@ -107,7 +107,7 @@ def branch(
     paths, found = (then, otherwise), [held for _, _, held in ends]
     result, after, held = join(
         "a branch", sides[0], sides[1], names, choose, paths, found, left,
-        partial(perhaps.sides, regions=regions),
+        partial(perhaps.sides, regions=regions), regions,
     )  # fmt: skip
     for region in regions:
         region.close()
