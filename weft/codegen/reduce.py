@@ -34,7 +34,7 @@ def rows(f: Frame) -> None:
     """
     t = f.t
     lanes = Lanes(t, f.monoid, f.group)
-    for few in lengths(t, f.spec.short, f.words["count"], f.group):
+    for few in lengths(t, f.spec, f.words["count"], f.group):
         _rows(f, lanes, few)
 
 

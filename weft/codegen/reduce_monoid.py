@@ -13,7 +13,8 @@ from weft.codegen.registers import literal, memory, register
 from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.codegen.verbs import emit
 from weft.ops.scalar import Scalar, input_, maximum, minimum, select
-from weft.schedule.reduce_spec import LANES, SHORT
+from weft.schedule.reduce_spec import LANES, SHORT, ReduceSpec
+from weft.schedule.rows import RowSpec
 from weft.types.dtype import DType, bool_, int64
 
 State = list[Value]
@@ -234,12 +235,12 @@ def upto(t: Text, count: Value, lanes: int, first: int = 0) -> Value:
     return t.compare("icmp slt", lane, t.splat(short, lanes))
 
 
-def lengths(t: Text, short: bool, count: Value, group: int) -> Iterator[bool]:
+def lengths(t: Text, spec: ReduceSpec | RowSpec, count: Value, group: int) -> Iterator[bool]:
     """The code of rows of `count` elements, in each of the ways there are to go along one: whether
     it is at most one vector.
     """
-    if not short or group >= SHORT:
-        yield short
+    if spec.narrow and (not spec.short or group >= SHORT):
+        yield spec.short
         return
     one = t.compare("icmp sle", count, i64(group))
     for few in (True, False):

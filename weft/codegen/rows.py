@@ -24,7 +24,7 @@ def lower(spec: RowSpec) -> str:
     """The LLVM module of a row program."""
     k = Kernel(spec)
     t = k.t
-    for few in lengths(t, spec.short, k.n, k.group):
+    for few in lengths(t, spec, k.n, k.group):
         _rows(k, upto(t, k.n, k.group) if few else None)
     t.ret()
     return module(t)

@@ -27,6 +27,7 @@ from weft.schedule.map import MapSpec, cut
 from weft.schedule.order import arrange
 from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
+from weft.schedule.rows import narrowed
 from weft.schedule.settle import settle
 from weft.schedule.share import share
 from weft.schedule.single import plan_single, weak_dtype
@@ -456,6 +457,7 @@ class _Planner:
         several = self.machine.awake and self.machine.threads > 1 and not launch.heavy
         if several and isinstance(launch.phases[0].spec, MapSpec):
             launch = cut(launch, self.machine.threads)
+        launch = narrowed(launch)
         for phase in launch.phases:
             if not isinstance(phase.spec, HostCall):
                 self.needed(phase.spec)

@@ -18,8 +18,8 @@ CHUNK = 16384
 #: many
 CHUNK_ROWS = 256
 
-#: elements of a row up to which it is short: where a vector holds as many, the kernel knows nothing
-#: of longer ones, and otherwise nothing of short ones
+#: elements of a row up to which it is short: where a vector holds as many, kernels of programs know
+#: nothing of longer ones, and otherwise nothing of short ones
 SHORT = 16
 
 #: positions of form "chains" that advance together
@@ -51,7 +51,8 @@ class ReduceSpec:
     operands: int  # pointers in the frame
     first: int  # of the phase's params, counted from the launch's first
     numbers: int  # params of rule and epilogue themselves
-    short: bool = False  # rows of at most SHORT elements
+    short: bool = field(default=False, compare=False)  # rows of at most SHORT elements
+    narrow: bool = False  # whether the kernel knows rows of such a length only
     said: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class ReduceSpec:
             self.lanes,
             [d.short for d in self.inputs],
             *shape,
-            self.short,
+            self.narrow and ("short" if self.short else "long"),
         )
         frame = (self.operands, self.first, self.numbers)
         object.__setattr__(self, "said", f"reduce {fields} {frame}\n{text(*rules)}")

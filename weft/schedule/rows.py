@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from weft.buffer import Layout
 from weft.schedule.collapse import broadcast_strides, collapse
 from weft.schedule.launch import HEAVY, Launch, Phase
-from weft.schedule.reduce_spec import LANES, SHORT
+from weft.schedule.reduce_spec import LANES, SHORT, ReduceSpec
 from weft.schedule.rows_program import Fold as Fold, Map as Map, RowProgram as RowProgram, lift
 from weft.types import DType, TensorType
 from weft.types.record import dataclass
@@ -89,11 +89,12 @@ class RowSpec:
 
     program: RowProgram = field(compare=False)
     outer: int
-    short: bool = False  # rows of at most SHORT elements
+    short: bool = field(default=False, compare=False)  # rows of at most SHORT elements
+    narrow: bool = False  # whether the kernel knows rows of such a length only
     said: str = field(init=False)
 
     def __post_init__(self) -> None:
-        kind = "short rows" if self.short else "rows"
+        kind = ("short rows" if self.short else "long rows") if self.narrow else "rows"
         object.__setattr__(self, "said", f"{kind} {self.outer}\n{self.program.said}")
 
     def key(self) -> str:
@@ -154,6 +155,22 @@ def plan_rows(
     phase = Phase(spec, -(-count // block))
     apart = (spec.words().index("slice"),)
     return Launch(layouts, (phase,), params, heavy=heavy, worker_scratch=held, slices=apart)
+
+
+def narrowed(launch: Launch) -> Launch:
+    """A launch for rows of one length, whose kernels know no others: there is less to compile. In
+    eager mode another length must not compile another kernel.
+    """
+
+    phases = tuple(map(_narrowed, launch.phases))
+    return launch if phases == launch.phases else replace(launch, phases=phases)
+
+
+def _narrowed(phase: Phase) -> Phase:
+    spec = phase.spec
+    if isinstance(spec, RowSpec) or (isinstance(spec, ReduceSpec) and spec.form == "rows"):
+        return replace(phase, spec=replace(spec, narrow=True))
+    return phase
 
 
 def _strides(kind: str, x: Layout | DType, rows: Sequence[int], n: int) -> tuple[int, ...] | None:
