@@ -9,6 +9,7 @@ import io
 import re
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from weft.compile import build_captured
 from weft.deploy.lengths import Lengths
 from weft.errors import WeftError
 from weft.ops.define import Value
+
+WEFT = str(Path(wf.__file__).parent)
 
 
 def compiled(f: Callable[..., Any], *args: Any) -> Any:
@@ -108,8 +111,12 @@ def pulled_twice(f: Callable[..., Any]) -> Callable[..., Any]:
     return wf.grad(number, (0, 1))
 
 
-def outcome(run: Callable[..., Any], *args: Any, signed_zeros: bool = True) -> Any:
-    """What a run gives, or the error that ends it; and what it prints."""
+def outcome(
+    run: Callable[..., Any], *args: Any, signed_zeros: bool = True, operators: bool = True
+) -> Any:
+    """What a run gives, or the error that ends it; and what it prints. The line of the error is the
+    last one, with `operators` False that of the code which called Weft's.
+    """
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         try:
@@ -117,7 +124,8 @@ def outcome(run: Callable[..., Any], *args: Any, signed_zeros: bool = True) -> A
         except Exception as e:
             if isinstance(e, WeftError):
                 raise
-            lines = [f.lineno for f in traceback.extract_tb(e.__traceback__)]
+            frames = traceback.extract_tb(e.__traceback__)
+            lines = [f.lineno for f in frames if operators or not f.filename.startswith(WEFT)]
             inside = [bits(v) for v in (*e.args, *vars(e).values())]
             found = (type(e), inside, type(e.__cause__), lines[-1])
     return found, out.getvalue()
@@ -126,7 +134,7 @@ def outcome(run: Callable[..., Any], *args: Any, signed_zeros: bool = True) -> A
 def agree(f: Callable[..., Any], *args: Any, gradient: bool = True) -> None:
     """Raise unless all ways give the same results, errors and text."""
     want = outcome(f, *args)
-    assert outcome(operators.call, f, *args) == want, "converted"
+    assert outcome(operators.call, f, *args, operators=False) == want, "converted"
     program = compiled(f, *args)
     got = outcome(lambda: ran(program, *args, native=False))
     assert _unlined(got) == _unlined(want), f"node by node\n{program.whole}"

@@ -3,8 +3,6 @@
 import weft as wf
 from control_programs.case import BOTH, X, Y, case
 
-LEFT, RIGHT = wf.tensor([1, 3, -1, -1, -1]), wf.tensor([2, 4, -1, -1, -1])
-
 
 @case("list.pop in a loop on tensors", (X * X, Y), (X, Y), (X * 9, Y), lengths=True)
 def shrinking_list(x, y):
@@ -16,13 +14,14 @@ def shrinking_list(x, y):
 
 @case("a stack that grows and shrinks", *BOTH, lengths=True)
 def depth_first(x, y):
+    left, right = wf.tensor([1, 3, -1, -1, -1]), wf.tensor([2, 4, -1, -1, -1])
     stack, total = [wf.tensor(0)], y
     while stack:
         node = stack.pop()
         total = total * 0.5 + x * node
-        if LEFT[node] >= 0:
-            stack.append(LEFT[node])
-            stack.append(RIGHT[node])
+        if left[node] >= 0:
+            stack.append(left[node])
+            stack.append(right[node])
     return total
 
 
@@ -58,7 +57,7 @@ def read_while_growing(x, y):
         x = x.abs() * 2 + sum(out) + y
         if len(out) > 2:
             x = x + out[-2] * out[len(out) // 2]
-        out.append(x)
+        out.append(x.clone())
         for i, v in enumerate(out):
             y = y * 0.5 + v * i
     return x, y, out

@@ -20,7 +20,7 @@ from weft.capture.stacks import Stack
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
 from weft.capture.trace import Cell, Trace
-from weft.errors import CaptureError
+from weft.errors import CaptureError, called
 from weft.ir import Function, Location, Node
 from weft.ops.define import Call, Value, as_node, installed
 from weft.ops.elementwise import add
@@ -209,12 +209,16 @@ def _no_side_effects(trace: Trace) -> None:
 
 def _is_known(f: Callable[..., Any], out: Any) -> None:
     """A result has one structure, whatever path the program takes."""
-    _, form = flatten(settled(out))
+    code = getattr(f, "__code__", None)
+    loc = None if code is None else Location(code.co_filename, code.co_firstlineno)
+    place = located("a result", loc)
+    try:
+        _, form = flatten(settled(out))
+    except CaptureError as e:
+        raise called(e, place) from None
     if any(map(form.holds, (Perhaps, Maybe, Stack))):
-        code = getattr(f, "__code__", None)
-        loc = None if code is None else Location(code.co_filename, code.co_firstlineno)
         raise CaptureError(
-            located("a result", loc),
+            place,
             expected="lists and dicts whose structure is known",
             got="one whose keys or length depend on values",
             hint="return elements by themselves, or give a key a value on every path",

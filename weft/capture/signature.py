@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
@@ -137,6 +137,12 @@ class Marks:
     dims: dict[Place, Dim] = field(default_factory=dict)  # said by the user
     outside: frozenset[Any] = frozenset()  # places outside that hold numbers that change
     ints: frozenset[int] = frozenset()  # leaves that shapes are made of
+    guessed: frozenset[Place] = frozenset()  # axes that have not been seen to change
+
+    def certain(self) -> Marks:
+        """Without what is guessed."""
+        sizes = {p: n for p, n in self.sizes.items() if p not in self.guessed}
+        return replace(self, sizes=sizes, guessed=frozenset())
 
     def opens(self, leaves: Sequence[Any]) -> bool:
         """Whether anything of a call is a symbol."""
@@ -177,9 +183,10 @@ class Policy:
         open_ = {p: c for p, c in columns.items() if len(set(c)) > 1}
         # whose lengths change, comes in batches of other sizes too: the last of a bucket
         lead = {columns[i, 0] for i, _ in open_ if columns[i, 0][0] > 1}
-        open_ |= {(i, a): c for (i, a), c in columns.items() if a == 0 and c in lead}
-        sizes = {p: numbers.setdefault(c, len(numbers)) for p, c in open_.items()}
-        return Marks(sizes, outside=self.outside, ints=ints)
+        rows = {(i, a): c for (i, a), c in columns.items() if a == 0 and c in lead}
+        sizes = {p: numbers.setdefault(c, len(numbers)) for p, c in (open_ | rows).items()}
+        guessed = frozenset(rows.keys() - open_.keys())
+        return Marks(sizes, outside=self.outside, ints=ints, guessed=guessed)
 
     def captured(self, of: Key, leaves: Sequence[Any], symbols: Symbols) -> None:
         """Told of a capture: which ints among the arguments it is made for."""

@@ -244,14 +244,16 @@ class Compiled(Generic[P, R]):
         if self.latest is not None and self.latest[1].captured.guards is not None:
             self.policy.outside |= set(self.latest[1].captured.guards.changed())
         marks = self.policy.marks(of, leaves)
-        try:
-            found = self._sized(leaves, form, marks, hints)
-            if found.symbols is not None:
-                self.policy.captured(of, leaves, found.symbols)
-            return found
-        except Exception:
-            if not marks.opens(leaves):
-                raise
+        for tried in (marks, marks.certain()) if marks.guessed else (marks,):
+            try:
+                found = self._sized(leaves, form, tried, hints)
+            except Exception:
+                if not tried.opens(leaves):
+                    raise
+            else:
+                if found.symbols is not None:
+                    self.policy.captured(of, leaves, found.symbols)
+                return found
         closed = Marks(numbers=False)
         captured = self._sized(leaves, form, closed, hints)
         self.policy.closed.add(of)
