@@ -13,7 +13,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, fresh, installed, standard_mode
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import flag, integer, on_cpu, sizes, value, word
+from weft.tensor.arguments import all_integers, flag, integer, on_cpu, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
@@ -56,6 +56,7 @@ def _constant(
 ) -> Tensor:
     try:
         plan = ops.full.plans[int, shape, dtype]
+        all_integers(shape)
     except (KeyError, TypeError):
         meant, wanted = _shape(shape, place), _dtype(dtype)
         out: Tensor = ops.full(number, shape=meant, dtype=wanted)
