@@ -63,6 +63,17 @@ define i64 @kernel(i64 %n) {
     assert sizes == {len(straight)}
 
 
+def test_the_target_comes_from_the_environment(monkeypatch):
+    monkeypatch.delenv("WEFT_CPU", raising=False)
+    here = jit.host.__wrapped__()
+    for said, target in {"": here, "native": here, "haswell": jit.AVX2, "x86-64": jit.SSE2}.items():
+        monkeypatch.setenv("WEFT_CPU", said)
+        assert jit.host.__wrapped__() == target
+    monkeypatch.setenv("WEFT_CPU", "z80")
+    with pytest.raises(WeftError, match=r"WEFT_CPU.*haswell"):
+        jit.host.__wrapped__()
+
+
 def test_a_function_that_is_not_there():
     with pytest.raises(WeftError, match="no function 'other'"):
         jit.Code(jit.compile_object(MULTIPLY_ADD)).address("other")

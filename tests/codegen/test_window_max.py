@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from extern_lab import Run, layout
 
+import weft as wf
 from weft.buffer import Layout
 from weft.codegen.jit import AVX2, SSE2
+from weft.errors import ShapeError
+from weft.ops.define import OPS
 from weft.ops.pooling import max_at
 from weft.schedule.at import plan_at
 from weft.schedule.window_max import plan_window_max
@@ -101,3 +104,9 @@ def test_what_it_is_not_made_for_it_leaves():
     ):
         assert plan_window_max(x, **attrs | other) is None
     assert plan_window_max(turned, **attrs) is None
+
+
+def test_windows_of_too_many_taps_are_refused_at_once():
+    window = {"kernel": (2**61, 9), "stride": (1, 2), "offset": (4, 4), "sizes": (12, 6)}
+    with pytest.raises(ShapeError, match="taps"):
+        OPS["large_window_max"](wf.ones((2, 12, 12)), **window, dilation=(1, 1))

@@ -67,6 +67,8 @@ def _made() -> dict[str, Any]:
         ],
         "sizes of ranges": lambda: [wf.arange(0.0, end, 0.1).shape for end in ENDS],
         "read": lambda: [wf.tensor(NUMBERS).tolist(), wf.full((), 1e-40).item(), float(x[0] * 0.1)],
+        "learning rates": lambda: [_rates(make) for make in SCHEDULES],
+        "first values": _first_values,
         "gradient of mean": lambda: wf.grad(lambda y: (y * 0.1).mean())(wf.ones((3, 7))),
     }  # fmt: skip
 
@@ -76,6 +78,49 @@ def _running(momentum: float) -> Any:
     x = wf.arange(21, dtype=wf.float64).reshape(7, 3) * 0.1
     wf.nn.functional.batch_norm(x, mean, var, training=True, momentum=momentum)
     return mean, var
+
+
+SCHEDULES = [
+    lambda o: wf.optim.StepLR(o, 3, gamma=0.3),
+    lambda o: wf.optim.ExponentialLR(o, 0.93),
+    lambda o: wf.optim.CosineAnnealingLR(o, 7),
+    lambda o: wf.optim.LinearLR(o),
+    lambda o: wf.optim.OneCycleLR(o, 0.3, total_steps=12),
+    lambda o: wf.optim.ReduceLROnPlateau(o, factor=0.3, patience=0),
+]
+
+
+def _rates(make: Any) -> list[float]:
+    """The learning rates of ten epochs, and what a parameter is after them."""
+    p = wf.nn.Parameter(wf.ones(3, dtype=wf.float64))
+    opt = wf.optim.AdamW([p], lr=0.1, weight_decay=0.07)
+    schedule, found = make(opt), []
+    for _ in range(10):
+        p.grad = p.detach()
+        opt.step()
+        schedule.step(*[1.0] * isinstance(schedule, wf.optim.ReduceLROnPlateau))
+        found.append(opt.param_groups[0]["lr"])
+    return [*found, p.detach()]
+
+
+def _first_values() -> list[Any]:
+    init = wf.nn.init
+    fill = [
+        lambda x: init.uniform_(x, -0.3, 0.7),
+        lambda x: init.trunc_normal_(x, 0.1, 0.7, -1.1, 1.3),
+        lambda x: init.xavier_uniform_(x, 0.7),
+        lambda x: init.xavier_normal_(x, 0.7),
+        lambda x: init.kaiming_uniform_(x, 0.3),
+        lambda x: init.kaiming_normal_(x, 0.3),
+    ]
+    layers = [
+        wf.nn.Linear(7, 3, dtype=wf.float64),
+        wf.nn.Bilinear(3, 5, 2, dtype=wf.float64),
+        wf.nn.Conv1d(3, 2, 3, dtype=wf.float64),
+        wf.nn.RNN(3, 7, dtype=wf.float64),
+    ]
+    filled = [f(wf.zeros((3, 11), dtype=wf.float64)) for f in fill]
+    return filled + [p.detach() for layer in layers for p in layer.parameters()]
 
 
 def _set(x: Any, value: float) -> Any:

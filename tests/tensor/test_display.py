@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft as wf
+from tests.laws.modes import MODES, host_mode
 from weft.ops.define import placeholder
 from weft.tensor import display
 from weft.types import TensorType
@@ -28,6 +29,16 @@ def test_a_dtype_other_than_the_default_is_said(dtype):
     default = dtype in (wf.float32, wf.int64, wf.bool)
     assert (f"dtype={dtype.name}" in said) != default
     assert said.startswith("tensor([1") or dtype is wf.bool
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_hosts_mode_changes_nothing(mode):
+    x = wf.tensor([1e-40, -3e-41, 1 / 3, 2.0])
+    said, table = repr(x), x._repr_html_()
+    assert "9.9999e-41" in said and "9.9999e-41" in table
+    with host_mode(mode):
+        then, shown = repr(x), x._repr_html_()
+    assert (then, shown) == (said, table)
 
 
 def test_half_types_show_their_values():

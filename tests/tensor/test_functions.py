@@ -45,6 +45,16 @@ def test_names_of_the_standard_are_there():
     assert wf.ones(3)[:, wf.newaxis].shape == (3, 1) and wf.pi > wf.e and wf.inf != wf.nan
 
 
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_a_shape_may_be_said_by_name(name):
+    make = getattr(wf, name)
+    assert make(shape=(2, 3)).shape == (2, 3) and make(shape=4).shape == (4,)
+    with pytest.raises(wf.errors.ShapeError, match="once"):
+        make(2, shape=(2,))
+    with pytest.raises(wf.errors.ShapeError):
+        make(shape=(2.5,))
+
+
 @pytest.mark.parametrize("name", CREATION)
 def test_what_makes_tensors_takes_a_device(name):
     made = getattr(wf, name)(*CREATION[name], device="cpu")

@@ -246,6 +246,8 @@ def test_what_cannot_be_taken_is_named():
         wf.from_dlpack([1.0])
     with pytest.raises(DTypeError, match="dtype"):
         wf.from_dlpack(np.zeros(2, np.complex64))
+    with pytest.raises(DTypeError, match="an array of object"):
+        wf.tensor(np.array([1, 2], dtype=object))
     for read in (wf.from_dlpack, wf.tensor, wf.asarray):
         with pytest.raises(DTypeError, match="grad"):
             read(torch.ones(2, requires_grad=True))

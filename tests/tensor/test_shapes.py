@@ -107,3 +107,29 @@ def test_unstack():
         assert len(got) == a.shape[axis]
         for k, g in enumerate(got):
             assert (g.numpy() == a.take(k, axis)).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: wf.zeros(a),
+        lambda a: wf.ones((a, 3)),
+        lambda a: wf.rand(a, 3),
+        lambda a: wf.randn((a, 3)),
+        lambda a: wf.arange(2).reshape(a, 1),
+        lambda a: wf.arange(2).reshape((a, 1)),
+        lambda a: wf.reshape(wf.arange(2), a),
+        lambda a: wf.reshape(wf.arange(2), (a, 1)),
+        lambda a: wf.permute_dims(wf.zeros((4, 5, 6)), (a, 0, 1)),
+        lambda a: wf.zeros((4, 5, 6)).sum((a, 0)),
+        lambda a: wf.max(wf.ones((4, 5, 6)), axis=(a, 0)),
+        lambda a: wf.min(wf.ones((4, 5, 6)), axis=(a, 0)),
+        lambda a: wf.mean(wf.ones((4, 5, 6)), axis=(a, 0)),
+    ],
+)
+def test_a_float_is_no_size_and_no_axis_after_the_integer_it_is_equal_to(call):
+    for _ in range(2):
+        call(2)
+        with pytest.raises(wf.errors.ShapeError):
+            call(2.0)
+    assert call(np.int64(2)).shape == call(2).shape

@@ -47,6 +47,8 @@ def _get() -> Kernel:
 def _inside(t: Kernel, at: Value, count: Value, n: Value) -> tuple[Value, Value]:
     """Of `count` rows from `at` on the first that is one of `n`, and how many are."""
     zero = i64(0)
+    before, at = t.sub(zero, count), t.min(at, n)
+    at = t.select(t.lt(at, before), before, at)  # however far outside it was, nothing overflows
     low = t.sub(zero, t.min(at, zero))  # rows before the first
     high = t.min(count, t.sub(n, at))
     size = t.sub(high, low)

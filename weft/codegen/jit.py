@@ -61,7 +61,7 @@ def host() -> Target:
     """This machine, or the baseline that WEFT_CPU names ("haswell", "x86-64"). Results are the same
     to the bit.
     """
-    said = os.environ.get("WEFT_CPU", "native")
+    said = os.environ.get("WEFT_CPU") or "native"
     known = {t.cpu: t for t in (AVX2, SSE2)}
     if said == "native":
         return Target(llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten())

@@ -11,6 +11,7 @@ from weft.nn.functional.convolution import per_axis
 from weft.nn.linear import size
 from weft.nn.module import Module
 from weft.nn.parameter import Parameter
+from weft.ops.define import in_standard_mode
 from weft.tensor.arguments import flag, word
 from weft.tensor.creation import empty
 
@@ -66,6 +67,7 @@ class _Convolution(Module):
         self.register_parameter("bias", Parameter(empty((outs,), dtype=dtype)) if wanted else None)
         self.reset_parameters()
 
+    @in_standard_mode
     def reset_parameters(self) -> None:
         """Other first values: uniform within 1 / sqrt(fan in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5.0))

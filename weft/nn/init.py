@@ -13,6 +13,7 @@ import numpy as np
 
 from weft.autodiff.mode import no_grad
 from weft.errors import ShapeError
+from weft.ops.define import in_standard_mode
 from weft.tensor.arguments import number, word
 from weft.tensor.creation import eye, full
 from weft.tensor.elementwise import clip, erfinv
@@ -30,6 +31,7 @@ def _filled(x: Tensor, value: Any) -> Tensor:
         return x.assign(value)
 
 
+@in_standard_mode
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Uniform in [a, b).
 
@@ -53,6 +55,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     return _filled(tensor, randn(tensor.shape, dtype=tensor.dtype) * std + number(mean, "normal_"))
 
 
+@in_standard_mode
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
@@ -143,6 +146,7 @@ def fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+@in_standard_mode
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By how much weights should be larger to make up for what comes after them.
 
@@ -157,6 +161,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1.0 + slope * slope))
 
 
+@in_standard_mode
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Uniform, of variance 2 / (fan in + fan out).
 
@@ -168,6 +173,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     return uniform_(tensor, -bound, bound)
 
 
+@in_standard_mode
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Normal, of variance 2 / (fan in + fan out).
 
@@ -185,6 +191,7 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 
+@in_standard_mode
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
@@ -198,6 +205,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound)
 
 
+@in_standard_mode
 def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
@@ -210,6 +218,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity))
 
 
+@in_standard_mode
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Rows (or columns, if there are fewer) at right angles to each other, of length `gain`.
 

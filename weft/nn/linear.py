@@ -9,6 +9,7 @@ from weft.errors import IndexRangeError, ShapeError
 from weft.nn import functional as F, init
 from weft.nn.module import Module
 from weft.nn.parameter import Parameter
+from weft.ops.define import in_standard_mode
 from weft.tensor.arguments import flag, integer
 from weft.tensor.creation import empty
 from weft.tensor.tensor import Tensor
@@ -43,6 +44,7 @@ class Linear(Module):
         self.register_parameter("bias", Parameter(empty(shape, dtype=dtype)) if wanted else None)
         self.reset_parameters()
 
+    @in_standard_mode
     def reset_parameters(self) -> None:
         """Other first values: uniform within 1 / sqrt(in_features)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5.0))
@@ -87,6 +89,7 @@ class Bilinear(Module):
         self.register_parameter("bias", lone)
         self.reset_parameters()
 
+    @in_standard_mode
     def reset_parameters(self) -> None:
         """Other first values: uniform within 1 / sqrt(in1_features)."""
         bound = 1.0 / math.sqrt(self.in1_features)

@@ -15,6 +15,7 @@ from weft.nn.linear import size
 from weft.nn.module import Module
 from weft.nn.parameter import Parameter
 from weft.nn.utils.rnn import PackedSequence, valid_mask
+from weft.ops.define import in_standard_mode
 from weft.ops.elementwise import relu, tanh, where
 from weft.ops.recurrent import gru_cell, lstm_cell, time_steps
 from weft.tensor.arguments import flag, number, word
@@ -66,6 +67,7 @@ class _Weights(Module):
     def _get(self, name: str, ending: str) -> Any:
         return self._parameters.get(name + ending)
 
+    @in_standard_mode
     def reset_parameters(self) -> None:
         """Other first values: uniform within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)

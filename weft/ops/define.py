@@ -7,12 +7,13 @@ that the runtime installs, and launched).
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError, WeftError
@@ -22,6 +23,7 @@ from weft.ops.operand import check_range, is_live, number_node, strong
 from weft.types import TensorType
 from weft.types.size import Number, is_symbolic, plain
 
+F = TypeVar("F", bound=Callable[..., Any])
 Weak = type  # the class of a Python scalar operand: float, int or bool
 Type = TensorType | Weak
 Types = TensorType | tuple[TensorType, ...]
@@ -254,6 +256,17 @@ class standard_mode:
 
     def __exit__(self, *_: object) -> None:
         installed.leave_mode(self.host)
+
+
+def in_standard_mode(f: F) -> F:
+    """A function whose body is such a block."""
+
+    @functools.wraps(f)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        with standard_mode():
+            return f(*args, **kwargs)
+
+    return inner  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

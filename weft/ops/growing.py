@@ -72,15 +72,15 @@ def _put_reference(x: Any, at: Any, *values: Any) -> Any:
 def _get_reference(x: Any, at: Any, *, sizes: Any) -> Any:
     out = np.zeros((*(sizes or (1,)), *x.shape[1:]), x.dtype)
     for i in range(len(out)):
-        if 0 <= at + i < len(x):
-            out[i] = x[at + i]
+        if 0 <= int(at) + i < len(x):
+            out[i] = x[int(at) + i]
     return out if sizes else out[0]
 
 
 def _put_samples() -> Iterator[Sample]:
     x, row = array((5, 2, 3), float32), array((2, 3), float32, seed=1)
     block = array((3, 2, 3), float32, seed=2)
-    for at in (0, 3, 4, -2, 7):
+    for at in (0, 3, 4, -2, 7, -(2**63), 2**63 - 1):
         yield Sample((x, np.int64(at), row), {})
         yield Sample((x, np.int64(at), row, block, array((2, 3), float32, seed=3)), {})
     for d in DTYPES:
@@ -95,7 +95,7 @@ def _put_samples() -> Iterator[Sample]:
 
 def _get_samples() -> Iterator[Sample]:
     x = array((5, 2, 3), float32)
-    for at in (0, 3, 4, -2, 7):
+    for at in (0, 3, 4, -2, 7, -(2**63), 2**63 - 1):
         yield Sample((x, np.int64(at)), {"sizes": ()})
         yield Sample((x, np.int64(at)), {"sizes": (3,)})
     for d in DTYPES:

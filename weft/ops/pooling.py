@@ -33,6 +33,7 @@ Ints = tuple[int, ...]
 
 #: taps that one kernel unrolls at most
 TAPS = 64
+MANY = 2**24  # taps of a window, in however many pieces
 #: coordinates are computed in 64 bits
 _FAR = 2**62
 
@@ -360,6 +361,8 @@ def pieces(kernel: Ints) -> Iterator[tuple[Ints, Ints]]:
     >>> list(pieces((3, 40)))
     [((0, 0), (1, 40)), ((1, 0), (1, 40)), ((2, 0), (1, 40))]
     """
+    if math.prod(kernel) > MANY:
+        raise ShapeError("pooling", expected=f"windows of at most {MANY} taps", got=str(kernel))
     room, parts = TAPS, []
     for k in reversed(kernel):
         size = max(1, min(k, room))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
-from weft.ops.define import capturing
+from weft.ops.define import capturing, standard_mode
 from weft.optim.optimizer import Group, host
 from weft.tensor.arguments import flag
 from weft.tensor.tensor import Tensor
@@ -79,8 +79,10 @@ class _Number:
         self.group, self.name, self.read = group, name, read
 
     def __call__(self) -> float:
-        found = self.group[self.name] if self.read is None else self.read(self.group)
-        return as_float(found)
+        if self.read is None:
+            return as_float(self.group[self.name])
+        with standard_mode():
+            return as_float(self.read(self.group))
 
 
 _DECAY = {"none": (), "gradient": ("weight_decay",), "parameter": ("1 - lr * weight_decay",)}

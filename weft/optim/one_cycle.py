@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from weft.errors import ShapeError
+from weft.ops.define import standard_mode
 from weft.optim.optimizer import Group, Optimizer
 from weft.optim.schedule import LRScheduler, count_of, expect_optimizer
 from weft.tensor.arguments import flag, number, word
@@ -49,7 +50,8 @@ class OneCycleLR(LRScheduler):
         self.total_steps = count_of(total_steps, f"{place} total_steps")
         self.cosine = word(anneal_strategy, place, ("cos", "linear")) == "cos"
         start = number(pct_start, place, "a pct_start", 0, 1)
-        self.ends = self._phases(start, flag(three_phase, place))
+        with standard_mode():
+            self.ends = self._phases(start, flag(three_phase, place))
         self.three_phase = three_phase
         self.cycle_momentum = flag(cycle_momentum, place)
         self.momenta = (base_momentum, max_momentum)
@@ -61,8 +63,11 @@ class OneCycleLR(LRScheduler):
             expected = "an optimizer with momentum or betas, or cycle_momentum=False"
             raise ShapeError(place, expected=expected, got=type(optimizer).__name__)
         self.tops = [number(t, place, "max_lr", least=0) for t in tops]
-        self.firsts = [t / number(div_factor, place, "div_factor") for t in self.tops]
-        self.lasts = [f / number(final_div_factor, place, "final_div_factor") for f in self.firsts]
+        over = number(div_factor, place, "div_factor")
+        further = number(final_div_factor, place, "final_div_factor")
+        with standard_mode():
+            self.firsts = [t / over for t in self.tops]
+            self.lasts = [f / further for f in self.firsts]
         if last_epoch == -1:
             self._tell(groups)
         super().__init__(optimizer, last_epoch)

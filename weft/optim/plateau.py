@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError
+from weft.ops.define import standard_mode
 from weft.optim.optimizer import Optimizer
 from weft.optim.schedule import expect_optimizer
 from weft.tensor.arguments import integer, number, word
@@ -57,6 +58,10 @@ class ReduceLROnPlateau:
     def step(self, metrics: Any) -> None:
         """Tell the metric of an epoch."""
         now = float(metrics)
+        with standard_mode():
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
         self.last_epoch += 1
         if self._better(now):
             self.best, self.num_bad_epochs = now, 0

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.errors import DTypeError, ShapeError, StateError
+from weft.ops.define import standard_mode
 from weft.optim.optimizer import Group, Optimizer
 from weft.tensor.arguments import integer, number
 
@@ -66,8 +67,9 @@ class LRScheduler:
     def step(self) -> None:
         """Go on to the next epoch."""
         self.last_epoch += 1
-        for group, lr in zip(self.groups, self.get_lr(), strict=True):
-            group["lr"] = lr
+        with standard_mode():
+            for group, lr in zip(self.groups, self.get_lr(), strict=True):
+                group["lr"] = lr
 
     def state_dict(self) -> dict[str, Any]:
         """Where the schedule is; functions given to it are left out."""

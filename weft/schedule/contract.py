@@ -95,6 +95,7 @@ def plan_contract(
         return Launch(outs)
     nothing = any(sizes[n] == 0 for n in summed(c))
     parts = [whole] if nothing else classes(whole, sizes)
+    apart = len(parts) > 1 or parts[0].apart
     ps = resolve_parts(parts)
     products = sum(p.batch.size * p.rows.size * p.cols.size * p.steps for p in ps)
     heavy = products > (AWAKE if fixed and awake else HEAVY)
@@ -102,11 +103,11 @@ def plan_contract(
     if not heavy:
         threads = 1
     fixed = fixed if heavy else frozenset()
-    spec, blocks = _choose(ps, _spec(ps, vector), threads, fixed)
+    spec, blocks = _choose(ps, replace(_spec(ps, vector), parts=apart), threads, fixed)
     if heavy and ps[0].r.windowed and accumulator(a.type.dtype) is a.type.dtype:
         others = resolve_parts(parts, turned=True)
         if all(p.cols.size >= spec.lanes for p in others):
-            turned = replace(_spec(others, vector), turned=True)
+            turned = replace(_spec(others, vector), turned=True, parts=apart)
             turned, other = _choose(others, turned, threads, fixed)
             if sum(b.cycles for b in other) < sum(b.cycles for b in blocks):
                 ps, spec, blocks = others, turned, other
@@ -125,7 +126,7 @@ def _choose(
     blocks = [choose(p, spec, threads) for p in ps]
     if len({b.shared for b in blocks}) > 1:
         blocks = [choose(p, spec, threads, share=False) for p in ps]
-    spec = replace(spec, shared=blocks[0].shared, parts=len(ps) > 1)
+    spec = replace(spec, shared=blocks[0].shared)
     if ps[0].r.word - OPERANDS in fixed and _may_be_ahead(ps, spec):
         panels = replace(spec, r="panels", shared=False)
         others = [choose(ps[0], panels, threads)]
@@ -137,7 +138,7 @@ def _choose(
 def _may_be_ahead(ps: Sequence[Problem], spec: ContractSpec) -> bool:
     """Whether the columns are packed at all, all for once, and fill panels."""
     p = ps[0]
-    plain = len(ps) == 1 and not p.r.windowed and not p.batch.names
+    plain = not spec.parts and not p.r.windowed and not p.batch.names
     packs = spec.r not in ("place", "turn") and accumulator(p.dtype) is p.dtype
     return plain and packs and p.cols.sizes[-1] % spec.panel == 0
 

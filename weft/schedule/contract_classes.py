@@ -44,6 +44,11 @@ class Part:
     extras: tuple[View, ...] = ()
     nothing: bool = False
 
+    @property
+    def apart(self) -> bool:
+        """Whether it is less than the whole, also where there is no other part."""
+        return self.nothing or any(v.offset for v in (self.a, self.b, self.out, *self.extras))
+
 
 def classes(whole: Part, sizes: Mapping[str, int]) -> list[Part]:
     """`whole` in parts, without windows that skip where these can be taken apart: if the position
@@ -81,8 +86,9 @@ class _Cut:
         common = math.gcd(w.dilation, w.step)
         every = w.step // common
         for r in range(min(w.step, self.positions)):
-            met = [t for t in range(every) if (r * w.stride + t * w.dilation - w.pad) % w.step == 0]
-            first = met[0] if met and met[0] < self.taps else -1
+            tries = range(min(every, self.taps))
+            met = (t for t in tries if (r * w.stride + t * w.dilation - w.pad) % w.step == 0)
+            first = next(met, -1)
             start = max(first, 0)
             pad = -((r * w.stride + start * w.dilation - w.pad) // w.step)
             own = Window(w.pos, w.tap, w.stride, w.dilation // common, pad)

@@ -52,6 +52,14 @@ def sizes(shape: Any, place: str) -> tuple[int, ...]:
         raise ShapeError(place, expected="a tuple of integers", got=_shown(shape)) from None
 
 
+def all_integers(shape: tuple[Any, ...]) -> None:
+    """Raise a TypeError unless all that was said of a shape, one by one or as one tuple, is an
+    integer: (2.0, 3) finds a plan that (2, 3) left.
+    """
+    for n in shape:
+        math.gcd(*n) if n.__class__ is tuple else math.gcd(n)
+
+
 def integer(x: Any, place: str) -> int:
     """One integer."""
     try:

@@ -13,7 +13,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError
 from weft.ops import creation as ops, joining
 from weft.ops.define import Value, fresh, installed, standard_mode
 from weft.ops.movement import broadcast_to, reshape
-from weft.tensor.arguments import flag, integer, on_cpu, sizes, value, word
+from weft.tensor.arguments import all_integers, flag, integer, on_cpu, sizes, value, word
 from weft.tensor.data import asarray, finished, from_dlpack, tensor
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64
@@ -51,11 +51,19 @@ def _shape(shape: tuple[Any, ...], place: str) -> tuple[int, ...]:
     return sizes(shape[0] if len(shape) == 1 else shape, place)
 
 
+def _named(shape: Any, sizes: tuple[Any, ...], place: str) -> tuple[Any, ...]:
+    """The shape given by its name, as if it were not."""
+    if sizes:
+        raise ShapeError(place, expected="a shape said once", got=f"{sizes} and shape={shape!r}")
+    return (shape,)
+
+
 def _constant(
     number: int, shape: tuple[Any, ...], dtype: Any, requires_grad: bool, place: str
 ) -> Tensor:
     try:
         plan = ops.full.plans[int, shape, dtype]
+        all_integers(shape)
     except (KeyError, TypeError):
         meant, wanted = _shape(shape, place), _dtype(dtype)
         out: Tensor = ops.full(number, shape=meant, dtype=wanted)
@@ -68,9 +76,13 @@ def _constant(
 
 
 def zeros(
-    *shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    *sizes: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
-    """All zeros, of a shape: `zeros((2, 3))` or `zeros(2, 3)`.
+    """All zeros, of a shape: `zeros((2, 3))`, `zeros(2, 3)` or `zeros(shape=(2, 3))`.
 
     >>> import weft as wf
     >>> wf.zeros((2, 3), dtype=wf.int32)
@@ -79,11 +91,18 @@ def zeros(
     """
     if device is not None:
         on_cpu(device, "zeros")
-    return _constant(0, shape, dtype, requires_grad, "zeros")
+    said = sizes if shape is None else _named(shape, sizes, "zeros")
+    return _constant(0, said, dtype, requires_grad, "zeros")
 
 
-def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """All ones, of a shape: `ones((2, 3))` or `ones(2, 3)`.
+def ones(
+    *sizes: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
+) -> Tensor:
+    """All ones, of a shape: `ones((2, 3))`, `ones(2, 3)` or `ones(shape=(2, 3))`.
 
     >>> import weft as wf
     >>> wf.ones(3)
@@ -91,10 +110,11 @@ def ones(*shape: Any, dtype: Any = None, requires_grad: bool = False, device: An
     """
     if device is not None:
         on_cpu(device, "ones")
-    return _constant(1, shape, dtype, requires_grad, "ones")
+    said = sizes if shape is None else _named(shape, sizes, "ones")
+    return _constant(1, said, dtype, requires_grad, "ones")
 
 
-def empty(*shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(*sizes: Any, shape: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose elements are whatever was in memory.
 
     >>> import weft as wf
@@ -102,7 +122,8 @@ def empty(*shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
     (2, 3)
     """
     on_cpu(device, "empty")
-    return fresh(allocate(TensorType(_shape(shape, "empty"), _dtype(dtype))))
+    said = sizes if shape is None else _named(shape, sizes, "empty")
+    return fresh(allocate(TensorType(_shape(said, "empty"), _dtype(dtype))))
 
 
 def full(

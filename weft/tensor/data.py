@@ -142,7 +142,7 @@ def _array(data: Any, place: str) -> np.ndarray[Any, Any]:
             place, expected="numbers, or nested lists of them", got=type(data).__name__
         ) from None
     if a.dtype.kind not in "biuf" and a.dtype.name != "bfloat16":
-        if a.dtype.kind == "O" and _all_ints(a):
+        if a.dtype.kind == "O" and not _has_dtype(data) and _all_ints(a):
             raise NumericsError(place, expected="integers of at most 64 bits", got="larger ones")
         got = (
             f"an array of {a.dtype}"

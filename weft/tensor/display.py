@@ -92,17 +92,20 @@ def _values(buffer: Buffer, prefix: str) -> str:
     if size == 0:
         return "[]"
     a = to_numpy(buffer)
-    corner = _plain(_corner(a) if size > MOST else a, buffer.layout.type.dtype)
-    return np.array2string(
-        corner,
+    return _written(
+        _plain(_corner(a) if size > MOST else a, buffer.layout.type.dtype),
         separator=", ",
         prefix=prefix,
-        precision=DIGITS,
         edgeitems=EDGE,
         threshold=0 if size > MOST else MOST,
-        floatmode="maxprec",
         suppress_small=None,
     )
+
+
+def _written(a: np.ndarray[Any, Any], **how: Any) -> str:
+    """Numbers as NumPy shows them, denormal ones too."""
+    with standard_mode():
+        return np.array2string(a, precision=DIGITS, floatmode="maxprec", **how)
 
 
 def _corner(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -126,14 +129,7 @@ def _table(buffer: Buffer) -> str:
     cells = _plain(
         a[np.ix_([i or 0 for i in rows], [j or 0 for j in columns])], buffer.layout.type.dtype
     )
-    said = np.array2string(
-        cells,
-        separator=" ",
-        precision=DIGITS,
-        threshold=cells.size + 1,
-        max_line_width=10**9,
-        floatmode="maxprec",
-    )
+    said = _written(cells, separator=" ", threshold=cells.size + 1, max_line_width=10**9)
     words = [line.split() for line in said.replace("[", " ").replace("]", " ").splitlines()]
     lines = [
         [

@@ -18,7 +18,7 @@ from weft.ops.elementwise import astype, less
 from weft.ops.indexing import take
 from weft.ops.random_bits import counters
 from weft.ops.sorting import argsort
-from weft.tensor.arguments import integer, sizes, value
+from weft.tensor.arguments import all_integers, integer, sizes, value
 from weft.tensor.data import finished
 from weft.types import DType, TensorType, as_dtype
 from weft.types.dtype import float32, int64, uint64
@@ -130,6 +130,7 @@ def _again(op: Op, shape: Any, dtype: Any) -> Value | None:
     """Draw by a plan found by the arguments as they were said."""
     try:
         plan, count = _plans[op, shape, dtype]
+        all_integers(shape)
     except (KeyError, TypeError):
         return None
     return installed.launch(plan, *_generator.draw(count))

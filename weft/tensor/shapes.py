@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 #: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
-#: data
+#: data; (2.0, 3) finds what (2, 3) left, but is no shape: `math.gcd` takes integers only
 _MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
@@ -38,6 +38,7 @@ def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Tensor:
     if copy is None:
         try:
             plan = ops.reshape.plans[x.data.layout, shape]
+            math.gcd(*shape) if shape.__class__ is tuple else math.gcd(shape)
         except _MISSING:
             return _reshape(x, shape, shape)
         return installed.launch(plan, x)
@@ -58,6 +59,7 @@ def reshape_method(x: Any, *shape: Any) -> Any:
     """
     try:
         plan = ops.reshape.plans[x.data.layout, shape]
+        math.gcd(*(shape[0] if shape and shape[0].__class__ is tuple else shape))
     except _MISSING:
         return _reshape(x, shape[0] if len(shape) == 1 else shape, shape)
     return installed.launch(plan, x)
@@ -91,6 +93,7 @@ def permute_dims(x: Any, axes: Any) -> Tensor:
     """
     try:
         plan = ops.permute_dims.plans[x.data.layout, axes]
+        math.gcd(*axes) if axes.__class__ is tuple else math.gcd(axes)
     except _MISSING:
         v = value(x)
         order = tuple(

@@ -7,6 +7,7 @@ size 1.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import ShapeError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 #: a look-up that misses: no tensor, no such plan, nothing to look up by, an array that hides its
-#: data
+#: data; (1.0, 2) finds what (1, 2) left, but is no axes: `math.gcd` takes integers only
 _MISSING = (KeyError, AttributeError, TypeError, ValueError)
 
 
@@ -55,6 +56,8 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
         return _fold_as(ops.sum, x, axis, keepdims, dtype)
     try:
         plan = ops.sum.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
+        if axis.__class__ is tuple:
+            math.gcd(*axis)
     except _MISSING:
         return _fold(ops.sum, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -81,6 +84,8 @@ def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """
     try:
         plan = ops.max.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
+        if axis.__class__ is tuple:
+            math.gcd(*axis)
     except _MISSING:
         return _fold(ops.max, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -95,6 +100,8 @@ def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """
     try:
         plan = ops.min.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
+        if axis.__class__ is tuple:
+            math.gcd(*axis)
     except _MISSING:
         return _fold(ops.min, x, axis, keepdims)
     return installed.launch(plan, x)
@@ -109,6 +116,8 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """
     try:
         plan = ops.mean.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
+        if axis.__class__ is tuple:
+            math.gcd(*axis)
     except _MISSING:
         return _fold(ops.mean, ops.floating(value(x)), axis, keepdims)
     return installed.launch(plan, x)
