@@ -127,6 +127,19 @@ def test_arrays_that_are_written_to(name):
     agree(lambda x: sum([use(v, x) for v in held]), change)
 
 
+@pytest.mark.parametrize(
+    ("ask", "change"),
+    [
+        (lambda p: p.requires_grad, lambda p: p.requires_grad_(not p.requires_grad)),
+        (lambda p: getattr(p, "requires_grad", 0), lambda p: p.requires_grad_(not p.requires_grad)),
+        (lambda p: p.dtype == wf.float32, lambda p: wf.nn.ParameterList([p]).double()),
+    ],
+)
+def test_what_a_tensor_is_that_is_not_read(ask, change):
+    p = wf.nn.Parameter([1.0])
+    agree(lambda x: x * 2 if ask(p) else x * 3, lambda _: change(p), times=2)
+
+
 def test_lists_in_lists_given_to_a_library():
     rows = [[1.0, 2.0], [3.0, 4.0]]
     agree(lambda x: x @ wf.tensor(rows), lambda i: rows[1].__setitem__(0, i + 7.0))

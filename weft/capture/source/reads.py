@@ -93,7 +93,10 @@ def attr(owner: Any, name: str) -> Any:
     if type(owner) is later.pick:
         return owner.part(lambda x: attr(x, name))
     g = guards()
-    if g is None or isinstance(owner, Value):
+    if g is None:
+        return getattr(owner, name)
+    if isinstance(owner, Value):
+        g.tensor(owner)
         return getattr(owner, name)
     if isinstance(owner, types.ModuleType):
         value = getattr(owner, name)
