@@ -227,7 +227,7 @@ def _one(n: Node) -> bool:
     if n.op.name != "basic_index":
         return False
     start, size, step = (n.attr(name)[0] for name in ("starts", "sizes", "steps"))
-    return (type(start), size, step) == (int, 1, 1) and start >= 0
+    return all(type(x) is int for x in (start, size)) and start >= 0 and size == step == 1
 
 
 def _same(a: Any, b: Any) -> bool:
