@@ -268,6 +268,32 @@ def test_numbers_that_come_later_bring_the_state_they_need(name, first, later, c
     assert not compiled or call.captures == 2
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_momentum_that_goes_and_comes_again(compiled):
+    """What was gathered before counts again; a state that is loaded has it too."""
+    p, q = wf.nn.Parameter([1.0, 2.0]), torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    opt, other = wf.optim.SGD([p], 0.1, momentum=0.9), torch.optim.SGD([q], 0.1, momentum=0.9)
+
+    def step():
+        opt.zero_grad()
+        (p * p).sum().backward()
+        opt.step()
+
+    call = wf.compile(step, fallback=False) if compiled else step
+    for momentum in (0.9, 0.0, 0.9, 0.0, 0.0, 0.9):
+        opt.param_groups[0]["momentum"] = other.param_groups[0]["momentum"] = momentum
+        call()
+        other.zero_grad()
+        (q * q).sum().backward()
+        other.step()
+        opt.load_state_dict(opt.state_dict())
+    np.testing.assert_allclose(p.numpy(), q.detach().numpy(), 1e-6)
+    assert not compiled or call.captures == 2
+    opt.load_state_dict({**opt.state_dict(), "state": {}})
+    assert opt.state_dict()["state"] == {}
+    assert opt.state[p]["momentum_buffer"].tolist() == [0.0, 0.0]
+
+
 def test_a_schedule_gives_momentum_to_plain_descent():
     p, q = wf.nn.Parameter([1.0]), torch.nn.Parameter(torch.ones(1))
     opt, other = wf.optim.SGD([p], lr=0.1), torch.optim.SGD([q], lr=0.1)
@@ -489,6 +515,9 @@ def test_moving_averages_of_weights():
     np.testing.assert_allclose(mean.module[0].weight.numpy(), first + 0.1, 1e-5, 1e-6)
     assert int(mean.module[1].num_batches_tracked) == 1 and int(mean.n_averaged) == 2
     assert not mean.module[0].weight.requires_grad and mean(wf.ones((3, 2))).shape == (3, 2)
+    model[0] = wf.nn.Linear(3, 2)
+    with pytest.raises(ShapeError, match="a model like the copy"):
+        mean.update(model)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -20,7 +20,7 @@ from weft.nn.module import forget_gradient
 from weft.nn.state import as_tensor
 from weft.ops.creation import full as full_op
 from weft.ops.define import host_number, inside
-from weft.optim.state import Complete, entry, steps_made
+from weft.optim.state import Complete, entry, steps_made, with_states
 from weft.tensor.creation import full, zeros
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
@@ -205,25 +205,26 @@ class Optimizer:
             for n, (numbers, steps, _) in enumerate(loaded):
                 self.param_groups[n].update(numbers)
                 self.steps[n].assign(steps)
-            self._complete()
-            for p, name, value in chain.from_iterable(values for _, _, values in loaded):
-                self.state[p][name].assign(value)
+            for p, values in chain.from_iterable(pairs for _, _, pairs in loaded):
+                kept = {k: v for k, v in self.state[p].items() if k in values}
+                if values.keys() != self.state[p].keys():  # a dict that stays is no new program
+                    self.state[p] = with_states(p, dict.fromkeys(values, 0.0), kept)
+                for name, value in values.items():
+                    self.state[p][name].assign(value)
 
     def _values(
         self, place: str, group: Group, entries: list[Mapping[str, Any]]
-    ) -> list[tuple[Tensor, str, Tensor]]:
-        """The parameters of a group, the names of their states, and the values these are given."""
+    ) -> list[tuple[Tensor, dict[str, Tensor]]]:
+        """The parameters of a group, and the values their states are given by name."""
         out = []
         for p, given in zip(group["params"], entries, strict=True):
-            for name, start in self._slots(group).items():
-                found = given.get(name)
-                fresh = found is None
-                value = full(p.shape, start, dtype=p.dtype) if fresh else as_tensor(found)
+            fresh = {k: full(p.shape, v, dtype=p.dtype) for k, v in self._slots(group).items()}
+            found = {k: as_tensor(v) for k, v in given.items() if k != "step" and v is not None}
+            for name, value in found.items():
                 if value.shape != p.shape:
-                    raise StateError(
-                        place, expected=f"{name} of shape {p.shape}", got=str(value.type)
-                    )
-                out.append((p, name, value))
+                    expected = f"{name} of shape {p.shape}"
+                    raise StateError(place, expected=expected, got=str(value.type))
+            out.append((p, {**fresh, **found}))
         return out
 
     def __repr__(self) -> str:
