@@ -107,7 +107,7 @@ class Optimizer:
         self._check(group)
         self.param_groups.append(group)
         self.steps.append(zeros(len(params), dtype=int64))
-        self._complete()
+        self._complete(len(self.steps) - 1)
 
     def _check_params(self, params: list[Any]) -> None:
         name, seen = type(self).__name__, set(map(id, self.state))
@@ -144,12 +144,14 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        self._complete()
         with no_grad(), inside():
-            for group, steps in zip(self.param_groups, self.steps, strict=True):
+            for number, (group, steps) in enumerate(
+                zip(self.param_groups, self.steps, strict=True)
+            ):
                 params = group["params"]
                 cells = [(n, p) for n, p in enumerate(params) if p.grad is not None]
                 if cells:
+                    self._complete(number)
                     went = [int(p.grad is not None) for p in params]
                     steps.assign(steps + (1 if all(went) else tensor(went)))
                     self._update(group, steps, cells)

@@ -17,7 +17,7 @@ from weft.tensor.tensor import Tensor
 
 
 class Complete:
-    """Called, gives parameters the states that the numbers of their group ask for and that they
+    """Called, gives the parameters of a group the states that its numbers ask for and that they
     don't have yet: momentum, say, may be 0 at first. One that isn't asked for any more stays.
 
     An object and no function of the optimizer, which a program would have to look at as a whole.
@@ -31,13 +31,13 @@ class Complete:
     ) -> None:
         self.state, self.groups, self.slots = state, groups, slots
 
-    def __call__(self) -> None:
-        for group in self.groups:
-            slots = self.slots(group)
-            for p in group["params"]:
-                have = self.state.get(p)
-                if have is None or not slots.keys() <= have.keys():
-                    self.state[p] = with_states(p, slots, have or {})
+    def __call__(self, number: int) -> None:
+        group = self.groups[number]
+        slots = self.slots(group)
+        for p in group["params"]:
+            have = self.state.get(p)
+            if have is None or not slots.keys() <= have.keys():
+                self.state[p] = with_states(p, slots, have or {})
 
 
 def with_states(
