@@ -275,6 +275,33 @@ def test_writes_to_containers_of_other_kinds_are_refused():
     assert not log and list(names) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda log, kept, x: log.__iadd__([x]),
+        lambda log, kept, x: log.__setitem__(0, x),
+        lambda log, kept, x: vars(kept).__setitem__("x", x),
+        lambda log, kept, x: kept.__setattr__("x", x),
+        lambda log, kept, x: object.__setattr__(kept, "x", x),
+    ],
+)
+def test_writes_by_the_names_of_operators_are_refused(write):
+    log, kept = [0], types.SimpleNamespace()
+    with pytest.raises(wf.errors.CaptureError, match="can't be changed"):
+        wf.compile(lambda x: write(log, kept, x * 2), fallback=False)(X)
+    assert log == [0] and not vars(kept)
+
+
+def test_writes_by_the_names_of_operators_to_what_is_made_inside():
+    def f(x):
+        found = [x, x]
+        found.__setitem__(0, x * 2)
+        found.__iadd__([x * 3])
+        return found
+
+    assert [x.tolist() for x in wf.compile(f, fallback=False)(X)] == [x.tolist() for x in f(X)]
+
+
 class Named:
     """Equal to others of its name, whatever it holds."""
 

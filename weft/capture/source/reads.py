@@ -49,6 +49,9 @@ _CHANGING: dict[Any, frozenset[str]] = {
     ),
 }
 _MORE = frozenset(["appendleft", "extendleft", "popleft", "rotate", "move_to_end", "subtract"])
+_IN_PLACE = frozenset(
+    f"__{name}__" for name in ("setitem", "delitem", "iadd", "imul", "ior", "iand", "isub", "ixor")
+)
 _SEQUENCES = (list, deque, bytearray, array)
 
 
@@ -56,7 +59,7 @@ def changes(owner: Any, method: str) -> bool:
     """Whether a method of a container changes it."""
     for kinds, known in ((_SEQUENCES, list), (dict, dict), (set, set)):
         if isinstance(owner, kinds):
-            return method in _CHANGING[known] or method in _MORE
+            return method in _CHANGING[known] or method in _MORE or method in _IN_PLACE
     return False
 
 
