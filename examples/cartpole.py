@@ -3,7 +3,7 @@
 Many carts run side by side. A game ends when its pole leans too far or its cart has run off.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -103,4 +103,9 @@ def main(steps=60, compiled=True, games=16, length=200):
 
 
 if __name__ == "__main__":
-    main(*((3, "--eager" not in sys.argv, 8, 50) if "--quick" in sys.argv else ()))
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    short = {"steps": 3, "games": 8, "length": 50} if given.quick else {}
+    main(compiled=not given.eager, **short)

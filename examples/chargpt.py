@@ -3,7 +3,7 @@
 Sampling keeps keys and values of the characters so far, so each new one costs a single position.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -46,11 +46,9 @@ class GPT(nn.Module):
     def __init__(self, characters, length, width=64, heads=4, blocks=2):
         super().__init__()
         self.heads, self.length = heads, length
-        self.token = nn.Embedding(characters, width)
-        self.place = nn.Embedding(length, width)
+        self.token, self.place = nn.Embedding(characters, width), nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, characters, bias=False)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters, bias=False)
 
     def forward(self, ids, caches=None):  # (B, T) -> (B, T, characters)
         places = wf.arange(ids.shape[1]) + (0 if caches is None else caches[0].size)
@@ -73,8 +71,7 @@ def sample(model, start, count, temperature, compiled):
         noise = -wf.log(-wf.log(wf.rand(*logits.shape)))  # argmax with Gumbel noise is a draw
         return (logits + noise).argmax(axis=1).reshape(1, 1)
 
-    if compiled:
-        following = wf.compile(following)
+    following = wf.compile(following) if compiled else following
     ids, out = wf.tensor([start]), []
     with wf.no_grad():
         for _ in range(count):
@@ -101,8 +98,7 @@ def main(steps=400, compiled=True, batch=16, length=96, sampled=80):
         optimizer.step()
         return loss
 
-    if compiled:
-        step = wf.compile(step)
+    step = wf.compile(step) if compiled else step
     losses = []
     for n in range(1, steps + 1):
         at = rng.integers(0, len(data) - length, batch)[:, None] + np.arange(length)
@@ -117,4 +113,8 @@ def main(steps=400, compiled=True, batch=16, length=96, sampled=80):
 
 
 if __name__ == "__main__":
-    main(10 if "--quick" in sys.argv else 400, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(10 if given.quick else 400, not given.eager)

@@ -3,7 +3,7 @@
 A GRU reads the characters; another writes, and looks at each step at what it needs of the first.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -112,4 +112,8 @@ def main(steps=400, compiled=True):
 
 
 if __name__ == "__main__":
-    main(10 if "--quick" in sys.argv else 400, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(10 if given.quick else 400, not given.eager)

@@ -3,7 +3,7 @@
 The digits are scikit-learn's if that is installed, else drawn from a small font and shaken.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -85,4 +85,8 @@ def main(steps=400, compiled=True):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 400, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(20 if given.quick else 400, not given.eager)

@@ -1,6 +1,6 @@
 """Tell shapes in coloured 32×32 images apart: a small residual network with batch norm."""
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -92,4 +92,8 @@ def main(steps=150, compiled=True):
 
 
 if __name__ == "__main__":
-    main(10 if "--quick" in sys.argv else 150, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(10 if given.quick else 150, not given.eager)

@@ -4,7 +4,7 @@ Three small networks read one thing each; a fourth decides on what they say toge
 alone tells the price.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -96,4 +96,8 @@ def main(steps=300, compiled=True):
 
 
 if __name__ == "__main__":
-    main(10 if "--quick" in sys.argv else 300, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(10 if given.quick else 300, not given.eager)

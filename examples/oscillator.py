@@ -4,8 +4,8 @@ The law is the damped oscillator's, u'' + 2 d u' + w² u = 0 with u(0) = 1 and u
 holds derivatives of the network by its input, and training differentiates through them once more.
 """
 
+import argparse
 import math
-import sys
 
 import weft as wf
 from weft import nn
@@ -62,4 +62,8 @@ def main(steps=1500, compiled=True):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 1500, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(20 if given.quick else 1500, not given.eager)

@@ -3,7 +3,7 @@
 Batches of a bucket are padded to its longest sentence: there are as many shapes as buckets.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -88,4 +88,8 @@ def main(steps=200, compiled=True):
 
 
 if __name__ == "__main__":
-    main(8 if "--quick" in sys.argv else 200, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(8 if given.quick else 200, not given.eager)

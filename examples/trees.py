@@ -4,7 +4,7 @@ Every formula is a tree, and the network goes through it by plain recursion. No 
 be alike; compiled, each shape of tree is captured once, whatever its letters are.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -93,4 +93,8 @@ def main(steps=600, compiled=True, depth=2):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 600, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(20 if given.quick else 600, not given.eager)

@@ -4,7 +4,7 @@ The encoder says where in the plane a picture belongs, and how sure it is; the d
 belongs to a point. Afterwards a walk over the plane shows what has been learned.
 """
 
-import sys
+import argparse
 
 import numpy as np
 
@@ -82,4 +82,8 @@ def main(steps=600, compiled=True):
 
 
 if __name__ == "__main__":
-    main(20 if "--quick" in sys.argv else 600, "--eager" not in sys.argv)
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="a few steps only")
+    options.add_argument("--eager", action="store_true", help="not compiled")
+    given = options.parse_args()
+    main(20 if given.quick else 600, not given.eager)

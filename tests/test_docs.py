@@ -94,3 +94,11 @@ def test_links_between_pages_lead_somewhere():
 def test_examples_run(script):
     done = run(script, "--quick")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_say_their_options(script):
+    """And do nothing when another one is given."""
+    said, wrong = run(script, "--help"), run(script, "--quik=1")
+    assert said.returncode == 0 and "--quick" in said.stdout
+    assert wrong.returncode == 2 and not wrong.stdout

@@ -127,6 +127,19 @@ def test_arrays_that_are_written_to(name):
     agree(lambda x: sum([use(v, x) for v in held]), change)
 
 
+@pytest.mark.parametrize(
+    ("ask", "change"),
+    [
+        (lambda p: p.requires_grad, lambda p: p.requires_grad_(not p.requires_grad)),
+        (lambda p: getattr(p, "requires_grad", 0), lambda p: p.requires_grad_(not p.requires_grad)),
+        (lambda p: p.dtype == wf.float32, lambda p: wf.nn.ParameterList([p]).double()),
+    ],
+)
+def test_what_a_tensor_is_that_is_not_read(ask, change):
+    p = wf.nn.Parameter([1.0])
+    agree(lambda x: x * 2 if ask(p) else x * 3, lambda _: change(p), times=2)
+
+
 def test_lists_in_lists_given_to_a_library():
     rows = [[1.0, 2.0], [3.0, 4.0]]
     agree(lambda x: x @ wf.tensor(rows), lambda i: rows[1].__setitem__(0, i + 7.0))
@@ -260,6 +273,33 @@ def test_writes_to_containers_of_other_kinds_are_refused():
         with pytest.raises(wf.errors.CaptureError, match="can't be changed"):
             wf.compile(f, fallback=False)(X)
     assert not log and list(names) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda log, kept, x: log.__iadd__([x]),
+        lambda log, kept, x: log.__setitem__(0, x),
+        lambda log, kept, x: vars(kept).__setitem__("x", x),
+        lambda log, kept, x: kept.__setattr__("x", x),
+        lambda log, kept, x: object.__setattr__(kept, "x", x),
+    ],
+)
+def test_writes_by_the_names_of_operators_are_refused(write):
+    log, kept = [0], types.SimpleNamespace()
+    with pytest.raises(wf.errors.CaptureError, match="can't be changed"):
+        wf.compile(lambda x: write(log, kept, x * 2), fallback=False)(X)
+    assert log == [0] and not vars(kept)
+
+
+def test_writes_by_the_names_of_operators_to_what_is_made_inside():
+    def f(x):
+        found = [x, x]
+        found.__setitem__(0, x * 2)
+        found.__iadd__([x * 3])
+        return found
+
+    assert [x.tolist() for x in wf.compile(f, fallback=False)(X)] == [x.tolist() for x in f(X)]
 
 
 class Named:

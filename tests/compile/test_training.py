@@ -31,6 +31,41 @@ def tiny():
     return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2))
 
 
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_steps_on_a_condition(name):
+    """As where a gradient that isn't finite is skipped; what is trained stays so afterwards."""
+
+    def train(compiled):
+        wf.manual_seed(0)
+        net = tiny()
+        opt = getattr(optim, name)(net.parameters(), lr=0.1)
+
+        def step(x):
+            opt.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            if wf.isfinite(optim.clip_grad_norm_(net.parameters(), 1.0)):
+                opt.step()
+            else:
+                with wf.no_grad():
+                    for p in net.parameters():
+                        p.assign(p * 0.5)
+            return net(x).square().mean()
+
+        run = wf.compile(step, fallback=False) if compiled else step
+        out = []
+        for i in range(8):
+            x = np.random.default_rng(i).normal(size=(4, 8)).astype(np.float32)
+            x[0, 0] = np.nan if i == 3 else x[0, 0]
+            loss = run(wf.tensor(x))
+            assert loss.requires_grad and all(p.is_leaf for p in net.parameters())
+            out += [loss.numpy(), *(v.numpy().copy() for v in net.state_dict().values())]
+        return out, compiled and run.captures
+
+    (one, _), (other, captures) = train(False), train(True)
+    assert [a.tobytes() for a in one] == [b.tobytes() for b in other] and captures == 1
+
+
 def dropped():
     return nn.Sequential(
         nn.Linear(20, 48), nn.LayerNorm(48), nn.GELU(), nn.Dropout(0.3), nn.Linear(48, 5)

@@ -133,6 +133,13 @@ def test_records(workers):
     assert type(one) is Record and isinstance(one.x, wf.Tensor) and one.label == 0
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_numbers_of_examples_stay_without_axes(workers):
+    data = TensorDataset(wf.arange(2), wf.ones((2, 3)))
+    for i, (x, row) in enumerate(DataLoader(data, batch_size=None, workers=workers)):
+        assert x.shape == () and x.item() == i and row.shape == (3,)
+
+
 def test_rows_of_tensors_are_taken_at_once():
     x, y = wf.arange(10), wf.rand(10, 2)
     data = TensorDataset(x, y)

@@ -91,6 +91,31 @@ def test_a_compiled_step_gives_the_bits_of_eager(model, shape, name, kwargs):
         assert (a == b).all()
 
 
+def test_momentum_set_for_a_group_that_is_frozen():
+    """Its parameters have the state once they need it, compiled or not."""
+
+    def states(compiled):
+        cells = [wf.nn.Parameter([1.0]), wf.nn.Parameter([2.0])]
+        opt = wf.optim.SGD([{"params": [p]} for p in cells], lr=0.1)
+
+        def step():
+            opt.zero_grad()
+            sum((p * p).sum() for p in cells if p.requires_grad).backward()
+            opt.step()
+
+        run = wf.compile(step, fallback=False) if compiled else step
+        seen = []
+        for trained, momentum in ((True, 0.0), (False, 0.0), (False, 0.5), (True, 0.5)):
+            cells[0].requires_grad_(trained)
+            opt.param_groups[0]["momentum"] = momentum
+            run()
+            seen.append([list(e) for e in opt.state_dict()["state"].values()])
+        return seen, [p.tolist() for p in cells]
+
+    assert states(True) == states(False)
+    assert states(True)[0][-1] == [["step", "momentum_buffer"], ["step"]]
+
+
 @pytest.mark.parametrize(
     ("name", "kwargs"),
     [

@@ -9,7 +9,7 @@ from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
 from weft.capture.chosen import Chosen
 from weft.capture.effects import Raised
-from weft.capture.guards import Guards
+from weft.capture.guards import Guards, Held
 from weft.capture.join import Unfit
 from weft.capture.perhaps import Perhaps
 from weft.capture.refusal import located
@@ -83,7 +83,7 @@ class Captured:
     empty: tuple[Cell, ...] = ()  # gradients that were looked at and not there
     symbols: Symbols | None = None  # sizes and numbers of the call that are left open
     guards: Guards | None = None  # what converted code read from outside
-    held: tuple[tuple[Value, Any, Any], ...] = ()  # tensors from outside: note and type of each
+    held: tuple[Held, ...] = ()  # tensors from outside: note and type of each
     exact: tuple[tuple[int, int], ...] = ()  # ints among the arguments that it is made for
     fast: bool = False  # whether last bits may differ
     found: tuple[Node | None, ...] = ()  # sizes that the program finds
@@ -307,16 +307,17 @@ def finish(
         tuple(c for c in trace.cells.values() if c.empty),
         trace.symbols,
         trace.guards if len(trace.guards) else None,
-        tuple(_held(c) for c in trace.cells.values() if not c.is_grad),
+        tuple({**trace.guards.tensors, **_held(trace)}.values()),
         found=tuple(trace.sizes),
         rooms=tuple(r.number for r in trace.rooms.values()),
     )
 
 
-def _held(cell: Cell) -> tuple[Value, Any, Any]:
-    """A tensor from outside, and its note and type before the call."""
-    data, note = cell.before if cell.written else (cell.owner.data, cell.owner.note)
-    return cell.owner, note, data.layout.type
+def _held(trace: Trace) -> dict[int, Held]:
+    """Tensors from outside by id, with their notes and types before the call."""
+    cells = [c for c in trace.cells.values() if not c.is_grad]
+    found = [(c.owner, c.before if c.written else (c.owner.data, c.owner.note)) for c in cells]
+    return {id(x): (x, note, data.layout.type) for x, (data, note) in found}
 
 
 def _plain(note: Any) -> bool:

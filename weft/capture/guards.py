@@ -21,15 +21,20 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
+from weft.buffer.buffer import Buffer
 from weft.capture import places
 from weft.capture.implicit import attributes, is_implicit, is_library_file, slots
 from weft.capture.places import MISSING, Content, Missing
 from weft.capture.refusal import refused
 from weft.capture.state import is_collection, is_fixed, parts
+from weft.ops.define import Value
 from weft.types.size import plain
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
 
+
+#: a tensor from outside: its note and its type
+Held = tuple[Value, Any, Any]
 
 #: attributes whose value is worked out when they are read
 _COMPUTED = (property, types.GetSetDescriptorType)
@@ -202,6 +207,7 @@ class Guards:
         self.unguarded: list[str] = []  # why another run might differ although check() passes
         self.paused = 0
         self.opened: dict[int, Any] = {}  # objects that are guarded as a whole
+        self.tensors: dict[int, Held] = {}  # those outside that were asked what they are, by id
         self.varying: Collection[Any] = ()  # places that hold another number in every call
         self.inputs: Callable[..., Any] | None = None  # makes an input of a program of such
         self._fast: _Fast | None = None
@@ -238,6 +244,11 @@ class Guards:
                 self.item(self._space(base), name, MISSING, said)
         if is_plain(value):
             self._note(getattr, owner, name, value, said)
+
+    def tensor(self, x: Value) -> None:
+        """A tensor was asked for an attribute: if it is one from outside, what it is may count."""
+        if isinstance(x.data, Buffer):
+            self.tensors.setdefault(id(x), (x, x.note, x.type))
 
     def kind(self, x: Any) -> None:
         """It was looked of which class an object is."""

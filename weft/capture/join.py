@@ -105,6 +105,13 @@ class Slots:
         places = (self.tensors, self.leaves, self.containers)
         return [[every[k] for k in place] for place in places]
 
+    def leaves_still(self, paths: Sequence[Sequence[Any]]) -> list[Value]:
+        """Tensors that every path leaves without a history, by what `values` gave of each: what an
+        update inside no_grad() gave them is theirs, and doesn't come of what they held before.
+        """
+        ends = zip(self.tensors.values(), *(tensors for tensors, _, _ in paths), strict=True)
+        return [x for x, *found in ends if x.leaf and all(y.note is x.leaf for y in found)]
+
     def put(self, values: Sequence[Any]) -> None:
         """Give them what `values` gave, or what it was joined to."""
         held, grads, content = values

@@ -31,7 +31,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, Tensor):
             return NotImplemented
-        a = np.ascontiguousarray(obj.numpy())
+        a = np.asarray(obj.numpy(), order="C")  # ascontiguousarray would add an axis to a number
         name = obj.dtype.name
         return _tensor, (a.view(np.uint16) if name == "bfloat16" else a, name)
 

@@ -26,7 +26,8 @@ class KeyValueCache:
     """Keys and values of the positions so far, so that the next needs only its own.
 
     There is room for `length` positions from the start: shapes stay, and a compiled step serves
-    them all. `size` counts the positions that are there.
+    them all. `size` counts the positions that are there. It is for generating: what is in it is
+    without a gradient.
 
     >>> import weft as wf
     >>> attend = wf.nn.MultiheadAttention(8, 2, batch_first=True)

@@ -69,9 +69,9 @@ class Adam(Optimizer):
 
     def _update(self, group: Group, steps: Tensor, cells: Cells) -> None:
         numbers = _Scaled(group, steps, ("1 - beta1", "beta2", "1 - beta2", "eps"), self.where)
-        decay, amsgrad = numbers.kind, group["amsgrad"]
+        decay, amsgrad, names = numbers.kind, group["amsgrad"], list(self._slots(group))
         for n, p in cells:
-            states = self.state[p].values()
+            states = [self.state[p][name] for name in names]
             operands = (p.detach(), numbers.gradient(p), *states, *numbers(n, p))
             new = adam_update(*operands, decay=decay, amsgrad=amsgrad)
             for cell, value in zip((p, *states), new, strict=True):

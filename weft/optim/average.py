@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from weft.autodiff.mode import no_grad
+from weft.errors import ShapeError
 from weft.nn.module import Module
 from weft.ops.define import host_number
 from weft.ops.elementwise import where
@@ -40,12 +41,17 @@ class EMA(Module):
     def update(self, model: Module) -> None:
         """Move the means towards the parameters of the model."""
         with no_grad():
+            mine, theirs = list(self.module.parameters()), list(model.parameters())
+            if [p.shape for p in mine] != [p.shape for p in theirs]:
+                expected, got = f"a model like the copy: {len(mine)} parameters", f"{len(theirs)}"
+                hint = "their shapes count too; make another EMA of a model that has changed"
+                raise ShapeError("EMA.update", expected=expected, got=got, hint=hint)
             far, first = host_number(lambda: 1.0 - self.decay), self.n_averaged == 0
-            for mean, p in zip(self.module.parameters(), model.parameters(), strict=True):
+            for mean, p in zip(mine, theirs, strict=True):
                 now = p.detach()
                 mean.assign(where(first, now, mean + (now - mean) * far))
-            for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
-                mine.assign(b.detach())
+            for own, b in zip(self.module.buffers(), model.buffers(), strict=True):
+                own.assign(b.detach())
             self.n_averaged.assign(self.n_averaged + 1)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

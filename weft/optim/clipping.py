@@ -36,15 +36,16 @@ def _norm(grads: list[Tensor], kind: float) -> Any:
     if not grads:
         return zeros(())
     if kind == math.inf:
-        return stack([g.abs().max().astype(float32) for g in grads]).max()
-    if kind == 2.0:
-        sums = [square_sum(g) for g in grads]
+        parts = [g.abs().max() for g in grads]
+    elif kind == 2.0:
+        parts = [square_sum(g) for g in grads]
     else:
-        sums = [(g.abs() ** kind).sum() for g in grads]
-    wide = {s.dtype for s in sums}
-    if len(wide) > 1:
-        sums = [s.astype(max(wide, key=lambda d: d.bits)) for s in sums]
-    whole = stack(sums).sum()
+        parts = [(g.abs() ** kind).sum() for g in grads]
+    wide = max((float32, *(p.dtype for p in parts)), key=lambda d: d.bits)
+    together = stack([p.astype(wide) for p in parts])
+    if kind == math.inf:
+        return together.max()
+    whole = together.sum()
     return whole.sqrt() if kind == 2.0 else whole ** (1.0 / kind)
 
 

@@ -20,7 +20,7 @@ from weft.nn.module import forget_gradient
 from weft.nn.state import as_tensor
 from weft.ops.creation import full as full_op
 from weft.ops.define import host_number, inside
-from weft.optim.state import Complete, entry, steps_made
+from weft.optim.state import Complete, entry, steps_made, with_states
 from weft.tensor.creation import full, zeros
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
@@ -107,7 +107,7 @@ class Optimizer:
         self._check(group)
         self.param_groups.append(group)
         self.steps.append(zeros(len(params), dtype=int64))
-        self._complete()
+        self._complete(len(self.steps) - 1)
 
     def _check_params(self, params: list[Any]) -> None:
         name, seen = type(self).__name__, set(map(id, self.state))
@@ -144,12 +144,14 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        self._complete()
         with no_grad(), inside():
-            for group, steps in zip(self.param_groups, self.steps, strict=True):
+            for number, (group, steps) in enumerate(
+                zip(self.param_groups, self.steps, strict=True)
+            ):
                 params = group["params"]
                 cells = [(n, p) for n, p in enumerate(params) if p.grad is not None]
                 if cells:
+                    self._complete(number)
                     went = [int(p.grad is not None) for p in params]
                     steps.assign(steps + (1 if all(went) else tensor(went)))
                     self._update(group, steps, cells)
@@ -205,25 +207,26 @@ class Optimizer:
             for n, (numbers, steps, _) in enumerate(loaded):
                 self.param_groups[n].update(numbers)
                 self.steps[n].assign(steps)
-            self._complete()
-            for p, name, value in chain.from_iterable(values for _, _, values in loaded):
-                self.state[p][name].assign(value)
+            for p, values in chain.from_iterable(pairs for _, _, pairs in loaded):
+                kept = {k: v for k, v in self.state[p].items() if k in values}
+                if values.keys() != self.state[p].keys():  # a dict that stays is no new program
+                    self.state[p] = with_states(p, dict.fromkeys(values, 0.0), kept)
+                for name, value in values.items():
+                    self.state[p][name].assign(value)
 
     def _values(
         self, place: str, group: Group, entries: list[Mapping[str, Any]]
-    ) -> list[tuple[Tensor, str, Tensor]]:
-        """The parameters of a group, the names of their states, and the values these are given."""
+    ) -> list[tuple[Tensor, dict[str, Tensor]]]:
+        """The parameters of a group, and the values their states are given by name."""
         out = []
         for p, given in zip(group["params"], entries, strict=True):
-            for name, start in self._slots(group).items():
-                found = given.get(name)
-                fresh = found is None
-                value = full(p.shape, start, dtype=p.dtype) if fresh else as_tensor(found)
+            fresh = {k: full(p.shape, v, dtype=p.dtype) for k, v in self._slots(group).items()}
+            found = {k: as_tensor(v) for k, v in given.items() if k != "step" and v is not None}
+            for name, value in found.items():
                 if value.shape != p.shape:
-                    raise StateError(
-                        place, expected=f"{name} of shape {p.shape}", got=str(value.type)
-                    )
-                out.append((p, name, value))
+                    expected = f"{name} of shape {p.shape}"
+                    raise StateError(place, expected=expected, got=str(value.type))
+            out.append((p, {**fresh, **found}))
         return out
 
     def __repr__(self) -> str:

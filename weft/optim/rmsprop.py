@@ -59,8 +59,9 @@ class RMSprop(Optimizer):
         moving, centered = group["momentum"] != 0, group["centered"]
         names = ("lr", "alpha", "1 - alpha", "eps", "momentum")[: 4 + moving]
         numbers = Numbers(group, steps, names, "gradient")
+        slots = list(self._slots(group))
         for n, p in cells:
-            states = self.state[p].values()
+            states = [self.state[p][name] for name in slots]
             operands = (p.detach(), numbers.gradient(p), *states, *numbers(n, p))
             new = rmsprop_update(*operands, decay=numbers.kind, centered=centered, momentum=moving)
             for cell, value in zip((p, *states), new, strict=True):

@@ -17,8 +17,8 @@ from weft.tensor.tensor import Tensor
 
 
 class Complete:
-    """Called, gives parameters the states that the numbers of their group ask for, if they are
-    others than before: momentum, say, may be 0 at first.
+    """Called, gives the parameters of a group the states that its numbers ask for and that they
+    don't have yet: momentum, say, may be 0 at first. One that isn't asked for any more stays.
 
     An object and no function of the optimizer, which a program would have to look at as a whole.
     """
@@ -31,19 +31,22 @@ class Complete:
     ) -> None:
         self.state, self.groups, self.slots = state, groups, slots
 
-    def __call__(self) -> None:
-        for group in self.groups:
-            slots = self.slots(group)
-            for p in group["params"]:
-                have = self.state.get(p)
-                if have is None or have.keys() != slots.keys():
-                    self.state[p] = _states(p, slots, have or {})
+    def __call__(self, number: int) -> None:
+        group = self.groups[number]
+        slots = self.slots(group)
+        for p in group["params"]:
+            have = self.state.get(p)
+            if have is None or not slots.keys() <= have.keys():
+                self.state[p] = with_states(p, slots, have or {})
 
 
-def _states(p: Tensor, slots: Mapping[str, float], have: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def with_states(
+    p: Tensor, slots: Mapping[str, float], have: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """What a parameter has, and fresh cells for those of the slots it has not."""
     with no_grad(), closed():
-        fresh = {name: full(p.shape, start, dtype=p.dtype) for name, start in slots.items()}
-    return {name: have.get(name, start) for name, start in fresh.items()}
+        fresh = {k: full(p.shape, v, dtype=p.dtype) for k, v in slots.items() if k not in have}
+    return {**have, **fresh}
 
 
 def entry(states: Mapping[Any, Any], n: Any) -> Mapping[str, Any]:

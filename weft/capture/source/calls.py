@@ -36,7 +36,7 @@ from weft.capture.source.reads import (
 )
 from weft.capture.source.recursion import entered
 from weft.capture.text import is_deferred, method, unmade, written
-from weft.ops.define import capturing, host_number
+from weft.ops.define import Value, capturing, host_number
 from weft.types.size import is_symbolic
 
 #: functions whose result is another one each time, or that do something outside
@@ -72,7 +72,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
     if isinstance(f, type):
         return _instance(f, args, kwargs)
-    if kind in (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType):
+    if kind in _NATIVE:
         return _builtin(f, args, kwargs)
     if isinstance(f, functools._lru_cache_wrapper) and capturing.now is not None:
         return call(f.__wrapped__, *args, **kwargs)
@@ -83,6 +83,9 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 later.call = call
+
+_NATIVE = {types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+           types.MethodWrapperType}  # fmt: skip
 
 
 def _entered(f: Any) -> Any:
@@ -299,6 +302,8 @@ def _builtin(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 spell_out(owner)
         if changes(owner, f.__name__):
             changing(owner, f"{type(owner).__name__}.{f.__name__}()")
+        if f.__name__ == "__setattr__" and isinstance(args[-1], Value):
+            changing(args[0] if owner is None else owner, f"an assignment to .{args[-2]}")
         used(owner)
     out = _library(f, args, kwargs)
     return made(out) if type(out) in CONTAINERS else out

@@ -49,6 +49,9 @@ _CHANGING: dict[Any, frozenset[str]] = {
     ),
 }
 _MORE = frozenset(["appendleft", "extendleft", "popleft", "rotate", "move_to_end", "subtract"])
+_IN_PLACE = frozenset(
+    f"__{name}__" for name in ("setitem", "delitem", "iadd", "imul", "ior", "iand", "isub", "ixor")
+)
 _SEQUENCES = (list, deque, bytearray, array)
 
 
@@ -56,7 +59,7 @@ def changes(owner: Any, method: str) -> bool:
     """Whether a method of a container changes it."""
     for kinds, known in ((_SEQUENCES, list), (dict, dict), (set, set)):
         if isinstance(owner, kinds):
-            return method in _CHANGING[known] or method in _MORE
+            return method in _CHANGING[known] or method in _MORE or method in _IN_PLACE
     return False
 
 
@@ -93,7 +96,10 @@ def attr(owner: Any, name: str) -> Any:
     if type(owner) is later.pick:
         return owner.part(lambda x: attr(x, name))
     g = guards()
-    if g is None or isinstance(owner, Value):
+    if g is None:
+        return getattr(owner, name)
+    if isinstance(owner, Value):
+        g.tensor(owner)
         return getattr(owner, name)
     if isinstance(owner, types.ModuleType):
         value = getattr(owner, name)

@@ -89,6 +89,7 @@ def branch(
             region.close()
         return branch(condition, then, otherwise, get, put, names, tries - 1)
     sides = [[result, after, slots.values(held)] for result, after, held in ends]
+    leaves = slots.leaves_still([side[2] for side in sides])
     left = [is_left(s[0]) for s in sides]
     if any(is_signal(s[0]) for s in sides):
         sides[0][0], sides[1][0] = alike(sides[0][0], sides[1][0])
@@ -113,6 +114,8 @@ def branch(
         region.close()
     put(*(after or before[: len(names)]), *before[len(names) :])
     slots.put(held)
+    for x in leaves:
+        x.note = x.leaf
     faults.give(result[1])
     if len(ended) == 2:
         if ended[0].block is not ended[1].block:
