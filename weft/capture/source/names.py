@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cache
 
+#: fields of each kind of nodes that may be nodes which say something of names
+_fields: dict[type[ast.AST], tuple[str, ...]] = {}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 #: fields that are words, numbers or operators
 _SILENT = {
@@ -19,21 +20,20 @@ def children(node: ast.AST) -> list[ast.AST]:
     """The nodes that a node consists of, as `ast.iter_child_nodes` gives them, but for those that
     say nothing of names. Conversion asks for little else.
     """
+    kind = node.__class__
+    names = _fields.get(kind)
+    if names is None:
+        all_ = () if kind is ast.Constant else kind._fields
+        names = _fields[kind] = tuple([x for x in all_ if x not in _SILENT])
     found: list[ast.AST] = []
     fields = node.__dict__
-    for name in _fields(node.__class__):
+    for name in names:
         x = fields.get(name)
         if x.__class__ is list:
             found += [n for n in x if isinstance(n, ast.AST)]
         elif isinstance(x, ast.AST):
             found.append(x)
     return found
-
-
-@cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of such nodes that may be nodes which say something of names."""
-    return tuple([x for x in kind._fields if x not in _SILENT and kind is not ast.Constant])
 
 
 def every(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
