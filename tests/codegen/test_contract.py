@@ -15,6 +15,8 @@ from launches import TARGETS, KernelError, Run, layout, run
 
 from weft.codegen import jit
 from weft.codegen.contract import lower
+from weft.codegen.parts import apart
+from weft.codegen.text import SELDOM
 from weft.errors import DTypeError, ShapeError
 from weft.ops.contraction import Contraction, Window
 from weft.schedule.contract import plan_contract
@@ -298,6 +300,17 @@ def test_a_kernel_is_compiled_in_time(modes):
     """Within 60 ms on a quiet machine; here there is room for a busy one."""
     spec = ContractSpec(float32, SQUARE[64], *modes, slab_r="dense" if modes[1] == "even" else "")
     assert any(_seconds(spec) < 0.12 for _ in range(20))
+
+
+def test_only_what_runs_once_a_task_is_compiled_as_fast_as_can_be():
+    main, *parts = apart(lower(ContractSpec(float32, SQUARE[64], "place", "near")))
+    assert SELDOM in main
+    seldom = [p for p in parts if p.count(SELDOM) == p.count("define ")]
+    assert len(seldom) == 1
+    assert "call void @part_" in seldom[0]  # the tiles
+    others = [p for p in parts if p not in seldom]
+    assert any("= call <" in p and "@llvm.fma" in p for p in others)
+    assert "= call <" not in main + seldom[0]
 
 
 def _seconds(spec):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from weft.codegen import jit
+from weft.codegen.text import SELDOM
 from weft.errors import WeftError
 
 pytestmark = pytest.mark.tiny
@@ -72,6 +73,19 @@ def test_the_target_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("WEFT_CPU", "z80")
     with pytest.raises(WeftError, match=r"WEFT_CPU.*haswell"):
         jit.host.__wrapped__()
+
+
+def test_a_module_of_functions_that_run_seldom_takes_less_work_and_does_the_same():
+    well = "define i64 @kernel(i64 %n) {\nentry:\n  %m = mul i64 %n, 3\n  ret i64 %m\n}\n"
+    fast = well.replace("entry:", f"{SELDOM}\nentry:")
+    other = "define i64 @other(i64 %n) {\nentry:\n  ret i64 %n\n}\n"
+    a, b = jit.compile_object(well), jit.compile_object(fast)
+    assert a != b
+    for made in (a, b):
+        code = jit.Code(made)
+        assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("kernel"))(14) == 42
+    # beside one that is not, none is
+    assert jit.compile_object(fast + other) == jit.compile_object(well + other)
 
 
 def test_a_function_that_is_not_there():

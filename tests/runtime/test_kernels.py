@@ -438,6 +438,36 @@ def test_what_kernels_have_in_common_is_compiled_once(monkeypatch, disk):
     assert len(texts) == 5
 
 
+def test_who_needs_parts_that_nobody_has_begun_makes_them(monkeypatch):
+    monkeypatch.setattr(kernels, "_parts", {})
+    begun, go, by = threading.Event(), threading.Event(), {}
+
+    def compile_object(text):
+        by[text] = threading.current_thread().name
+        if text == "first":
+            begun.set()
+            go.wait(20)
+        if text == "b":
+            go.set()
+        return text.encode()
+
+    monkeypatch.setattr(jit, "compile_object", compile_object)
+    found = {}
+    threads = [
+        threading.Thread(
+            target=lambda x=x: found.update({x: kernels._compiled(x, "first", "second")}), name=x
+        )
+        for x in "ab"
+    ]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    for t in threads:
+        t.join()
+    assert found == {x: [x.encode(), b"first", b"second"] for x in "ab"}
+    assert by == {"a": "a", "b": "b", "first": "a", "second": "b"}
+
+
 def test_what_failed_to_compile_is_compiled_anew(monkeypatch, disk):
     monkeypatch.setitem(weft.codegen.lower.FAMILIES, Through, _through)
     monkeypatch.setattr(kernels, "_parts", {})

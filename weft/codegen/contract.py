@@ -39,7 +39,7 @@ from weft.codegen.contract_index import (
 )
 from weft.codegen.contract_pack import Packing, masked
 from weft.codegen.contract_slab import slab_function
-from weft.codegen.contract_task import Task, shared_panels
+from weft.codegen.contract_task import Task, shared_panels, tiles_function
 from weft.codegen.contract_tile import tile_function, tile_name, turning_tile_function
 from weft.codegen.text import Text, Value, i64, module
 from weft.schedule.contract_spec import OPERANDS, PART, ContractSpec
@@ -75,7 +75,7 @@ def lower(spec: ContractSpec) -> str:
         parts.append(finish_function(spec))
         if spec.turned and masked(spec):
             parts.append(finish_turned_function(spec))
-    parts += [_tasks(spec), _kernel(spec)]
+    parts += [tiles_function(spec), _tasks(spec), _kernel(spec)]
     if spec.shared:
         parts.append(_pack(spec))
     if spec.parts:
@@ -101,7 +101,7 @@ def _entry(spec: ContractSpec, name: str) -> Text:
     """A function that runs tasks; %params is where the params are, %slice the worker's own
     scratch memory."""
     name = f"internal i64 @part_{name}" if spec.parts else f"i64 @{name}"
-    t = Text(f"{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    t = Text(f"{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)", runs_seldom=True)
     f = Frame(t, spec)
     t.emit(f"%params = getelementptr i64, {f.address}, i64 {spec.params}")
     behind = t.add(f["shared"], t.mul(arg("worker"), f["slice"]))
@@ -125,6 +125,7 @@ def _tasks(spec: ContractSpec) -> Text:
     """
     ends = dict.fromkeys(("lo", "hi", "worker"), "i64")
     t = function("tasks", "i64", **MEMORY, code="ptr", skips="ptr", **ends)
+    t.runs_seldom = True
     before = t.variable(i64(-1))
     with t.loop(arg("lo"), arg("hi")) as task:
         Task(t, spec, task, before).emit()
@@ -156,7 +157,7 @@ def _pack(spec: ContractSpec) -> Text:
 
 def _parts(spec: ContractSpec, name: str) -> Text:
     """Run tasks of several contractions, each with a frame of its own in stack memory."""
-    t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+    t = Text(f"i64 @{name}(ptr %frame, i64 %lo, i64 %hi, i64 %worker)", runs_seldom=True)
     frame, first = arg("frame", "ptr"), spec.params
     n, words = t.word(frame, first), t.word(frame, t.add(i64(first), 1))
     own = t.let("ptr", f"alloca i64, {words}, align 64")

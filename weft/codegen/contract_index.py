@@ -200,6 +200,7 @@ def down(t: Text, n: Value) -> Iterator[Value]:
 def divide_function() -> Text:
     """divide(a, b): LLVM writes much code for a division; once is enough."""
     t = function("divide", "i64", a="i64", b="i64")
+    t.runs_seldom = True
     t.ret(t.op("udiv", arg("a"), arg("b")))
     return t
 

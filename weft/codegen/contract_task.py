@@ -1,8 +1,9 @@
 """One task of a contraction: a block of rows by a block of columns of one batch element, for the
 whole depth.
 
-Depth is taken in blocks. Sums go on from what the block before left, in the result itself or, where
-that cannot hold them (half types, scattered elements), in the worker's scratch memory.
+Depth is taken in blocks. What a task does once is apart from the tiles of a block: it may be slower
+for being compiled sooner. Sums go on from what the block before left, in the result itself or,
+where that cannot hold them (half types, scattered elements), in the worker's scratch memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from weft.codegen.contract_feed import pack_vector
 from weft.codegen.contract_finish import finish_name
 from weft.codegen.contract_index import (
     CODE,
+    MEMORY,
     NO,
     Cursor,
     Frame,
@@ -21,6 +23,7 @@ from weft.codegen.contract_index import (
     div,
     equal,
     fits,
+    function,
     get,
     invert,
     memory,
@@ -73,22 +76,19 @@ class Task:
             self.r = self._element(f["r_word"], "r")
         with t.loop(0, f["depth_blocks"]) as number:
             self._poll(number)
-            self.depth = t.mul(number, f["depth_block"])
-            self.steps = t.min(f["depth_block"], t.sub(f["depth"], self.depth))
-            self.resumed = t.lt(i64(0), number)
-            self.last = equal(t, t.add(number, 1), f["depth_blocks"])
-            if spec.r not in ("place", "turn"):
-                self.packed, self.panel = self._columns()
-            if spec.l != "place":
-                block = (self.batch, self.row, self.height, self.depth, self.steps)
-                self.l = call(t, "ptr", "prepare_l", *memory(), *block)
-            self.partial = t.variable(f.part("partial"))
-            if spec.l == "table" and spec.r not in ("place", "turn"):
-                with walk(t, 0, self.width) as j:
-                    self._column_of_tiles(j)
+            depth = t.mul(number, f["depth_block"])
+            steps = t.min(f["depth_block"], t.sub(f["depth"], depth))
+            if spec.r in ("place", "turn"):
+                r, panel = self.r, i64(0)
             else:
-                with walk(t, 0, self.height) as i:
-                    self._row_of_tiles(i)
+                r, panel = self._columns(depth, steps)
+            if spec.l != "place":
+                block = (self.batch, self.row, self.height, depth, steps)
+                self.l = call(t, "ptr", "prepare_l", *memory(), *block)
+            own = (arg("code", "ptr"), arg("skips", "ptr"))
+            lies = (self.row, self.height, self.col, self.width, number, depth, steps)
+            result = () if spec.ending else (self.c,)
+            call(t, "void", "tiles", *memory(), *own, *lies, self.l, r, panel, *result)
 
     def _element(self, word: int | Value, operand: str) -> Value:
         """Where this batch element of an operand begins."""
@@ -115,15 +115,6 @@ class Task:
                 group = f.group(name, t.add(n, 3))
                 call(t, "void", "table", table, start, count, *group)
 
-    def _own(self, what: str | Value) -> Value:
-        """What this kernel has of its own: by name, or by number."""
-        number = CODE.index(what) if isinstance(what, str) else what
-        return self.t.pointer(arg("code", "ptr"), number)
-
-    def _call(self, what: str | Value, *args: Value) -> None:
-        code = self._own(what)
-        self.t.emit(f"call void {code.name}({', '.join(map(str, args))})")
-
     def _poll(self, number: Value) -> None:
         """Stop if the launch is to stop."""
         t, f = self.t, self.f
@@ -136,22 +127,58 @@ class Task:
                 t.ret(2)
                 t.label(t.fresh("dead"))
 
-    def _columns(self) -> tuple[Value, Value]:
+    def _columns(self, depth: Value, steps: Value) -> tuple[Value, Value]:
         """Where this block's packed columns are, packed now unless they were before; and the bytes
         from panel to panel.
         """
         t, f = self.t, self.f
         if self.spec.shared:
-            return shared_panels(t, self.spec, self.block, self.depth)
+            return shared_panels(t, self.spec, self.block, depth)
         if self.spec.r == "panels":
             before = t.mul(div(t, self.col, i64(self.spec.panel)), f["depth"])
-            first = t.mul(t.add(before, self.depth), self.p.panel_bytes)
+            first = t.mul(t.add(before, depth), self.p.panel_bytes)
             panel = t.mul(f["depth"], self.p.panel_bytes)
             return t.at(t.pointer(f.address, f["r_word"]), "i8", first), panel
         out, panel = f.part("packed_r"), t.mul(f["depth_block"], self.p.panel_bytes)
-        block = (self.batch, self.col, self.width, self.depth, self.steps)
-        self._call("pack_columns", *memory(), *block, out, panel)
+        block = (self.batch, self.col, self.width, depth, steps)
+        _call(t, "pack_columns", *memory(), *block, out, panel)
         return out, panel
+
+
+#: what a block of depth of a task is: its rows and columns, which block, where it begins and its
+#: steps; where both operands are and, if columns are packed, the bytes from panel to panel
+BLOCK = dict.fromkeys(("row", "height", "col", "width", "number", "depth", "steps"), "i64")
+PLACES = {"l": "ptr", "r": "ptr", "panel": "i64"}
+
+
+def tiles_function(spec: ContractSpec) -> Text:
+    """tiles(MEMORY, code, skips, BLOCK, PLACES, c): all tiles of a block of depth of a task."""
+    result = {} if spec.ending else {"c": "ptr"}
+    t = function("tiles", "void", **MEMORY, code="ptr", skips="ptr", **BLOCK, **PLACES, **result)
+    Tiles(t, spec).emit()
+    t.emit("ret void")
+    return t
+
+
+class Tiles:
+    """The code of the tiles of a block of depth."""
+
+    def __init__(self, t: Text, spec: ContractSpec) -> None:
+        self.t, self.spec, self.f, self.p = t, spec, Frame(t, spec), Packing(spec)
+        self.row, self.height, self.col, self.width = map(arg, ("row", "height", "col", "width"))
+        self.depth, self.steps, self.panel = map(arg, ("depth", "steps", "panel"))
+        self.l, self.r, self.c = (arg(name, "ptr") for name in "lrc")
+        self.resumed = t.lt(i64(0), arg("number"))
+        self.last = equal(t, t.add(arg("number"), 1), self.f["depth_blocks"])
+        self.partial = t.variable(self.f.part("partial"))
+
+    def emit(self) -> None:
+        if self.spec.l == "table" and self.spec.r not in ("place", "turn"):
+            with walk(self.t, 0, self.width) as j:
+                self._column_of_tiles(j)
+        else:
+            with walk(self.t, 0, self.height) as i:
+                self._row_of_tiles(i)
 
     def _row_of_tiles(self, i: Cursor) -> None:
         """Tiles side by side, with rows from i.now on: as many as a tile may have and there are."""
@@ -241,7 +268,7 @@ class Task:
             vectors = t.select(enough, i64(width), vectors)
         lower = t.select(equal(t, which, 0), i64(0), i64(len(widths) - 1))
         number = t.add(t.add(which, lower), narrow)
-        r = t.at(self.packed, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
+        r = t.at(self.r, "i8", t.mul(div(t, j.now, i64(spec.panel)), self.panel))
         return number, vectors, r, i64(self.p.panel_bytes)
 
     def _tile(
@@ -270,12 +297,12 @@ class Task:
             with t.when(self.last):
                 across, along = (j, i) if self.spec.turned else (i, j)
                 tile = (arg("skips", "ptr"), across.now, along.now, across.step)
-                self._call("foresee", *memory(), *tile)
-        start = t.select(self.resumed, c, self._own("zeros"))
+                _call(t, "foresee", *memory(), *tile)
+        start = t.select(self.resumed, c, _own(t, "zeros"))
         start_row = t.select(self.resumed, c_row, i64(0))
         ahead = self._ahead(r, i, j) if self.spec.r == "panels" else ()
         args = (self.steps, *l, r, r_step, *ahead, start, start_row, c, c_row)
-        self._call(t.add(number, len(CODE)), *args)
+        _call(t, t.add(number, len(CODE)), *args)
         with t.when(invert(t, direct)):
             with t.when(self.last):
                 self._finish(c, rows, cols, i, j)
@@ -288,7 +315,7 @@ class Task:
         """
         t, size = self.t, i64(self.p.panel_bytes)
         beside = t.lt(t.add(j.now, self.spec.panel), self.width)
-        below = t.at(self.packed, "i8", t.mul(self.steps, size))
+        below = t.at(self.r, "i8", t.mul(self.steps, size))
         after = t.select(beside, t.at(r, "i8", self.panel), t.select(self.last, r, below))
         there = t.mul(div(t, t.mul(size, i.now), self.height), self.steps)
         step = div(t, t.mul(size, i.step), self.height)
@@ -304,10 +331,10 @@ class Task:
         if self.spec.ending:
             position = rem(t, t.add(start, j.now), f["run"])
             args = (arg("skips", "ptr"), tile, i.now, j.now, i.step, j.step, position)
-            self._call("end", *memory(), *args)
+            _call(t, "end", *memory(), *args)
         else:
             own = memory() if whole else ()
-            self._call("end", *own, tile, self.c, i.step, j.step, rows, cols)
+            _call(t, "end", *own, tile, self.c, i.step, j.step, rows, cols)
 
     def _foresee_turned(self, row: Value, cols: Value, count: Value) -> None:
         """Bring near where this tile's columns go, which are lines of their own."""
@@ -325,6 +352,17 @@ class Task:
             here = t.at(c, "i8", t.mul(row, c_row))
             for v in range(self.spec.tile.widths[0]):
                 prefetch(t, t.at(here, "i8", v * self.spec.tile.vector), write=True)
+
+
+def _own(t: Text, what: str | Value) -> Value:
+    """What this kernel has of its own: by name, or by number."""
+    number = CODE.index(what) if isinstance(what, str) else what
+    return t.pointer(arg("code", "ptr"), number)
+
+
+def _call(t: Text, what: str | Value, *args: Value) -> None:
+    code = _own(t, what)
+    t.emit(f"call void {code.name}({', '.join(map(str, args))})")
 
 
 def shared_panels(t: Text, spec: ContractSpec, block: Value, depth: Value) -> tuple[Value, Value]:

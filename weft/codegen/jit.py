@@ -14,6 +14,7 @@ import ctypes
 import errno
 import mmap
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from weft.codegen.text import SELDOM
 from weft.errors import AllocationError, DeviceError, WeftError
 from weft.types.record import dataclass
 
@@ -142,7 +144,7 @@ def compile_object(text: str, target: Target | None = None) -> bytes:
         # closed in this order, which garbage in a cycle (an error's traceback) would not be
         with llvm().create_context() as context, llvm().parse_assembly(text, context) as module:
             module.verify()
-            with _compiler(target or host()) as compiler:
+            with _compiler(target or host(), _level(text)) as compiler:
                 return compiler.run(module)
 
 
@@ -152,9 +154,9 @@ class Compiler:
     Kept and used again, also because llvmlite leaks 5 KiB with every pipeline it drops.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, level: int) -> None:
         self._machine = _native().create_target_machine(
-            opt=LEVEL, cpu=target.cpu, features=target.features, jit=True
+            opt=level, cpu=target.cpu, features=target.features, jit=True
         )
         self._builder = llvm().create_pass_builder(
             self._machine, llvm().create_pipeline_tuning_options(speed_level=2)
@@ -179,16 +181,24 @@ class Compiler:
             lib.LLVMPY_DisposeMemoryBuffer(found)
 
 
-_idle: dict[Target, list[Compiler]] = {}
+def _level(text: str) -> int:
+    """How well the code generator has to do on a module: a third of the time does for what runs
+    seldom.
+    """
+    return 0 if text.count("\n" + SELDOM) == len(_DEFINED.findall(text)) else LEVEL
+
+
+_DEFINED = re.compile("^define ", re.M)
+_idle: dict[tuple[Target, int], list[Compiler]] = {}
 
 
 @contextmanager
-def _compiler(target: Target) -> Iterator[Compiler]:
-    idle = _idle.setdefault(target, [])
+def _compiler(target: Target, level: int) -> Iterator[Compiler]:
+    idle = _idle.setdefault((target, level), [])
     try:
         compiler = idle.pop()
     except IndexError:
-        compiler = Compiler(target)
+        compiler = Compiler(target, level)
     yield compiler
     idle.append(compiler)  # not after an exception: nobody knows what state it left
 

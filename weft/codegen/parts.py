@@ -8,13 +8,13 @@ how operands are packed; the tiles in registers, most of the code, are the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
 #: letters of a function from which on a module of its own is worth it
 LEAST = 500
 
-_FUNCTION = re.compile(r"^define ([^\n]*?)@(\w+)\(([^\n]*)\{\n.*?^\}$", re.M | re.S)
 _NAME = re.compile(r"@([\w.]+)")
 _BEGIN, _END = "define internal ", " noinline nounwind "
 
@@ -40,7 +40,7 @@ class _Part:
 class _Module:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.functions = {m[2]: m[0] for m in _FUNCTION.finditer(text)}
+        self.functions = dict(_functions(text))
         self.calls = {n: set(_NAME.findall(x)) - {n} for n, x in self.functions.items()}
         lines = (line for line in text.splitlines() if line.startswith("declare "))
         self.declared = {m[1]: line for line in lines if (m := _NAME.search(line))}
@@ -91,6 +91,16 @@ class _Module:
         part = _Part(called, "", "")
         head = _renamed(head.replace(_BEGIN, "declare ", 1).removesuffix(_END), {name: part})
         return _Part(called, head, _renamed(whole, {name: part}))
+
+
+def _functions(text: str) -> Iterator[tuple[str, str]]:
+    """The functions of a module, by name."""
+    *found, _ = f"{text}\n".split("\n}\n")
+    for x in found:
+        own = x[x.index("define ") :]
+        name = _NAME.search(own)
+        assert name is not None
+        yield name[1], own + "\n}"
 
 
 def _renamed(text: str, parts: dict[str, _Part]) -> str:

@@ -65,7 +65,7 @@ class Frame:
 
     def entry(self) -> Text:
         """The kernel: the phase on its params and the last operand."""
-        t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)")
+        t = Text("i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker)", runs_seldom=True)
         frame, params = Value("ptr", "%frame"), OPERANDS + self.spec.operands
         own = (t.at(frame, "i64", params + self.spec.first), t.pointer(frame, params - 1))
         ends = (Value("i64", "%lo"), Value("i64", "%hi"))

@@ -19,7 +19,7 @@ class Value(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.type} {self.name}"
+        return " ".join(self)
 
 
 def i64(n: int | Value) -> Value:
@@ -38,18 +38,24 @@ def element_of(type_: str) -> str:
     return type_[1:-1].split(" x ", 1)[1] if type_[0] == "<" else type_
 
 
+#: says of a function, as the first line in it, that it takes none of a kernel's time: a module of
+#: such is compiled as fast as can be
+SELDOM = "; seldom"
+
+
 class Text:
     """One LLVM function being written. `declares` collects the intrinsics it calls."""
 
-    def __init__(self, signature: str) -> None:
-        self.signature = signature
+    def __init__(self, signature: str, runs_seldom: bool = False) -> None:
+        self.signature, self.runs_seldom = signature, runs_seldom
         self.lines: list[str] = ["entry:"]
         self.allocas: list[str] = []
         self.declares: dict[str, str] = {}
         self._next = 0
 
     def finish(self) -> str:
-        body = [self.lines[0], *self.allocas, *self.lines[1:]]
+        said = [SELDOM] if self.runs_seldom else []
+        body = [*said, self.lines[0], *self.allocas, *self.lines[1:]]
         return f"define {self.signature} {{\n" + "\n".join(body) + "\n}\n"
 
     def emit(self, line: str) -> None:
@@ -60,8 +66,9 @@ class Text:
         return f"{prefix}{self._next}"
 
     def let(self, type_: str, expression: str) -> Value:
-        name = "%" + self.fresh()
-        self.emit(f"{name} = {expression}")
+        self._next += 1  # most lines of a kernel come by here
+        name = f"%v{self._next}"
+        self.lines.append(f"  {name} = {expression}")
         return Value(type_, name)
 
     # arithmetic

@@ -160,7 +160,7 @@ def _made(name: str, texts: Callable[[], list[str]]) -> bytes:
 
 def _compiled(main: str, *parts: str) -> list[bytes]:
     """The objects of a kernel: its own, and its parts, some of which another thread may be
-    compiling or have compiled, or takes over.
+    compiling or have compiled, or takes over. None is waited for that nobody has begun.
     """
     made, own = {}, []
     for part in parts:
@@ -173,7 +173,7 @@ def _compiled(main: str, *parts: str) -> list[bytes]:
         for pool in _helping[:1]:
             with suppress(RuntimeError):  # it is just being closed
                 pool.submit(_make, reversed(own))
-    _make(own)
+    _make(parts)
     objects = [jit.compile_object(main), *(made[p].result() for p in parts)]
     if len(_parts) > PARTS:
         _parts.clear()
@@ -181,7 +181,7 @@ def _compiled(main: str, *parts: str) -> list[bytes]:
 
 
 def _make(parts: Iterable[str]) -> None:
-    """Compile those parts that nobody else has begun."""
+    """Compile those parts that nobody has begun."""
     problem: BaseException | None = None
     for part in parts:
         mine = _open.pop(part, None)

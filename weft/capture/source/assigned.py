@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from weft.capture.source.names import bound_by, declared, inside, parameters, stored
+from weft.capture.source.names import bound_by, children, declared, inside, parameters, stored
 
 State = frozenset[str]
 #: from Python 3.12 on comprehensions are no functions of their own
@@ -31,7 +31,7 @@ class _Reads:
     """Follows control through a function: what is assigned for certain wherever a name is read."""
 
     def __init__(self, node: Any) -> None:
-        far = declared(node.body, ast.Global) | declared(node.body, ast.Nonlocal)
+        far = declared(node.body, ast.Global, ast.Nonlocal)
         self.given: State = frozenset(parameters(node.args))
         self.every: State = (self.given | frozenset(stored(node.body))) - far
         #: what a function inside finds when it is called, wherever it is defined
@@ -216,7 +216,7 @@ class _Reads:
             return state
         if isinstance(x, _COMPREHENSIONS):
             return self._comprehension(x, state)
-        for child in ast.iter_child_nodes(x):
+        for child in children(x):
             state = self.expression(child, state)
         return state
 
@@ -236,7 +236,7 @@ class _Reads:
         first = x.generators[0]
         state = self.expression(first.iter, state)
         own = set(stored([g.target for g in x.generators]))
-        rest = [c for c in ast.iter_child_nodes(x) if c is not first]
+        rest = [c for c in children(x) if c is not first]
         inlined = _INLINED and not isinstance(x, ast.GeneratorExp)
         how = "local" if inlined else "free"
         self._inner([*rest, first.target, *first.ifs], own, state, how)
@@ -259,7 +259,7 @@ class _Reads:
             if not isinstance(n, ast.ClassDef):
                 inlined = how == "local" and not isinstance(n, ast.GeneratorExp)
                 inside_ = "local" if inlined else "free"
-                self._inner(ast.iter_child_nodes(n), own | more, state, inside_)
+                self._inner(children(n), own | more, state, inside_)
 
 
 def _deleted(nodes: Iterable[ast.AST]) -> State:

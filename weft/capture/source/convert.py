@@ -16,7 +16,7 @@ import types
 from typing import Any
 
 from weft.capture.implicit import is_users
-from weft.capture.source.expressions import OPERATORS, at, copied
+from weft.capture.source.expressions import OPERATORS, at, copied, placed
 from weft.capture.source.find import definition
 from weft.capture.source.statements import Statements
 
@@ -133,7 +133,7 @@ def _make(code: types.CodeType) -> tuple[types.CodeType | None, str]:
     module = ast.Module([at(tree, outer)], [])
     flags = code.co_flags & _FUTURE
     try:
-        whole = compile(ast.fix_missing_locations(module), code.co_filename, "exec", flags, True)
+        whole = compile(placed(module), code.co_filename, "exec", flags, True)
     except (SyntaxError, ValueError, RecursionError) as e:
         return None, f"{place} can't be converted: {e}"
     new = _inner(_inner(whole))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any, TypeVar
 
-from weft.capture.source.names import inside
+from weft.capture.source.names import children, inside
 
 OPERATORS = "weft__"
 #: functions that look at the frame that calls them
@@ -32,8 +32,21 @@ def at(place: ast.AST, node: N) -> N:
             if hasattr(n, "lineno"):
                 continue
             ast.copy_location(n, place)
-        new.extend(ast.iter_child_nodes(n))
+        new += children(n)
     return node
+
+
+def placed(tree: N) -> N:
+    """A tree in which what has no place is where the part around it is."""
+    stack: list[tuple[ast.AST, ast.AST]] = [(n, n) for n in children(tree)]
+    while stack:
+        node, place = stack.pop()
+        if "lineno" in node.__dict__:
+            place = node
+        elif "lineno" in node._attributes:
+            ast.copy_location(node, place)
+        stack += [(n, place) for n in children(node)]
+    return tree
 
 
 def operator(name: str) -> ast.expr:
@@ -66,11 +79,10 @@ def copied(node: Any) -> Any:
         return [copied(n) for n in node]
     if not isinstance(node, ast.AST):
         return node
-    new = type(node)(**{k: copied(v) for k, v in ast.iter_fields(node)})
-    ast.copy_location(new, node)
-    for mark in ("ready", "binds", "asserted", "unsure", "tested"):
-        if hasattr(node, mark):
-            setattr(new, mark, getattr(node, mark))
+    new = node.__class__()
+    fields = new.__dict__
+    for name, x in node.__dict__.items():  # where it is and what is marked, too
+        fields[name] = copied(x) if x.__class__ is list or isinstance(x, ast.AST) else x
     return new
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+#: fields of each kind of nodes that may be nodes which say something of names
+_fields: dict[type[ast.AST], tuple[str, ...]] = {}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_SILENT = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
+#: fields that are words, numbers or operators
+_SILENT = {
+    *("id", "ctx", "op", "ops", "attr", "arg", "kind", "type_comment", "conversion", "is_async"),
+    *("simple", "level", "module", "asname"),
+}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -14,15 +20,29 @@ def children(node: ast.AST) -> list[ast.AST]:
     """The nodes that a node consists of, as `ast.iter_child_nodes` gives them, but for those that
     say nothing of names. Conversion asks for little else.
     """
+    kind = node.__class__
+    names = _fields.get(kind)
+    if names is None:
+        all_ = () if kind is ast.Constant else kind._fields
+        names = _fields[kind] = tuple([x for x in all_ if x not in _SILENT])
     found: list[ast.AST] = []
     fields = node.__dict__
-    for name in node._fields:
+    for name in names:
         x = fields.get(name)
         if x.__class__ is list:
             found += [n for n in x if isinstance(n, ast.AST)]
-        elif isinstance(x, ast.AST) and not isinstance(x, _SILENT):
+        elif isinstance(x, ast.AST):
             found.append(x)
     return found
+
+
+def every(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node."""
+    stack = [*nodes]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)
 
 
 def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -87,17 +107,10 @@ def parameters(args: ast.arguments) -> list[str]:
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that are read, in functions defined there too."""
-    found: set[str] = set()
-    stack = [*nodes]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        stack += children(node)
-    return found
+    return {n.id for n in every(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+def declared(nodes: Iterable[ast.AST], *kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
     return {name for n in inside(nodes) if isinstance(n, kind) for name in n.names}
 
 

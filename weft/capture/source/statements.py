@@ -30,6 +30,7 @@ from weft.capture.source.names import (
     breaks,
     declared,
     escapes,
+    every,
     falls_through,
     inside,
     parameters,
@@ -82,11 +83,11 @@ class Statements(Assignments):
         self.globals = declared(body, ast.Global)
         self.nonlocals = declared(body, ast.Nonlocal)
         self.reads = _reads(body)
-        own = set(parameters(node.args)) | set(stored(body))
+        bound = set(stored(body))
+        own = set(parameters(node.args)) | bound
         theirs = self.globals | self.nonlocals
         self.unsure = self.unsure - (own - theirs) | mark(node)
         self.locals = self.inner | (own - self.globals - self.nonlocals)
-        bound = set(stored(body))
         stated = [n for n in body if isinstance(n, ast.Global | ast.Nonlocal)]
         new = self.block(body, Context(plain=plain))
         mine = [n for n in self.shared if n not in self.globals and n not in self.nonlocals]
@@ -319,7 +320,8 @@ class Statements(Assignments):
         inner = Context(loop=True)
         made: list[ast.stmt] = []
         body = list(s.body)
-        live = [x for x, k in self.reads.items() if k > _reads([s])[x]]
+        within = _reads([s])
+        live = {x for x, k in self.reads.items() if k > within[x]}
         item: list[str] = []
         if isinstance(s, ast.For):
             item = [f"item_{n}"]
@@ -439,17 +441,13 @@ def _is_endless(s: ast.While | ast.For) -> bool:
 
 
 def _reads(nodes: list[Any]) -> Counter[str]:
-    out: Counter[str] = Counter()
-    for node in nodes:
-        for n in ast.walk(node):
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
-                out[n.id] += 1
-    return out
+    names = [n for n in every(nodes) if isinstance(n, ast.Name)]
+    return Counter([n.id for n in names if isinstance(n.ctx, ast.Load)])
 
 
 def _functions(nodes: list[Any]) -> list[Any]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [n for node in nodes for n in ast.walk(node) if isinstance(n, kinds)]
+    return [n for n in every(nodes) if isinstance(n, kinds)]
 
 
 def _asserted(node: Any) -> Any:
