@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any, TypeVar
 
-from weft.capture.source.names import inside
+from weft.capture.source.names import children, inside
 
 OPERATORS = "weft__"
 #: functions that look at the frame that calls them
@@ -32,7 +32,7 @@ def at(place: ast.AST, node: N) -> N:
             if hasattr(n, "lineno"):
                 continue
             ast.copy_location(n, place)
-        new.extend(ast.iter_child_nodes(n))
+        new += children(n)
     return node
 
 

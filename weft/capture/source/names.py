@@ -35,6 +35,15 @@ def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             stack += children(node)[::-1]
 
 
+def everything(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node, in no order that matters."""
+    stack = [*nodes]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)
+
+
 def stored(nodes: Iterable[ast.AST]) -> list[str]:
     """The names that statements bind, in order. Those of comprehensions are their own."""
     found: dict[str, None] = {}
@@ -87,14 +96,8 @@ def parameters(args: ast.arguments) -> list[str]:
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that are read, in functions defined there too."""
-    found: set[str] = set()
-    stack = [*nodes]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        stack += children(node)
-    return found
+    read = (n for n in everything(nodes) if isinstance(n, ast.Name))
+    return {n.id for n in read if isinstance(n.ctx, ast.Load)}
 
 
 def declared(nodes: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:

@@ -30,6 +30,7 @@ from weft.capture.source.names import (
     breaks,
     declared,
     escapes,
+    everything,
     falls_through,
     inside,
     parameters,
@@ -319,7 +320,8 @@ class Statements(Assignments):
         inner = Context(loop=True)
         made: list[ast.stmt] = []
         body = list(s.body)
-        live = [x for x, k in self.reads.items() if k > _reads([s])[x]]
+        own = _reads([s])
+        live = [x for x, k in self.reads.items() if k > own[x]]
         item: list[str] = []
         if isinstance(s, ast.For):
             item = [f"item_{n}"]
@@ -439,17 +441,13 @@ def _is_endless(s: ast.While | ast.For) -> bool:
 
 
 def _reads(nodes: list[Any]) -> Counter[str]:
-    out: Counter[str] = Counter()
-    for node in nodes:
-        for n in ast.walk(node):
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load):
-                out[n.id] += 1
-    return out
+    read = (n for n in everything(nodes) if isinstance(n, ast.Name))
+    return Counter(n.id for n in read if isinstance(n.ctx, ast.Load))
 
 
 def _functions(nodes: list[Any]) -> list[Any]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [n for node in nodes for n in ast.walk(node) if isinstance(n, kinds)]
+    return [n for n in everything(nodes) if isinstance(n, kinds)]
 
 
 def _asserted(node: Any) -> Any:
