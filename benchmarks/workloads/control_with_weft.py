@@ -125,9 +125,15 @@ class Cases:
             opt.step()
             return loss
 
-        call = self.ready(step)
+        call: Any = self.ready(step)
         data = [(wf.tensor(x), wf.tensor(y)) for x, y in batches]
-        return Case(lambda: [call(*d) for d in data][-1], lambda loss: loss.detach().numpy())
+
+        def run() -> Tensor:
+            loss: Tensor = [call(*d) for d in data][-1]
+            assert not self.compiled or call.captures <= 2  # of 60 lengths
+            return loss
+
+        return Case(run, lambda loss: loss.detach().numpy())
 
     def trees(self) -> Case:
         data, arrays = numbers.trees()
