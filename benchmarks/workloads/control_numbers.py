@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.workloads.numbers import Array, Arrays
 
 LSTM_STEPS, LSTM_LONGEST, LSTM_BATCH, LSTM_INPUT, LSTM_WIDTH = 60, 60, 16, 64, 128
-TREES, TREE_WIDTH, TREE_WORDS, TREE_CLASSES = 40, 128, 500, 5
+TREES, TREE_LEAVES, TREE_WIDTH, TREE_WORDS, TREE_CLASSES = 40, 40, 128, 500, 5
 DECODER_WIDTH, DECODER_WORDS, DECODER_LIMIT, DECODER_END = 128, 200, 64, 0
 TOLERANCE, MOST = 1e-4, 200  # of W12
 NEWTON_MOST = 30
@@ -41,7 +41,7 @@ Tree = Any  # a word, or (left, right)
 
 
 def trees() -> tuple[list[tuple[Tree, int]], Arrays]:
-    """Binary trees of 10 to 40 leaves split at random, with labels; weights."""
+    """Binary trees of 10 to TREE_LEAVES leaves split at random, with labels; weights."""
     rng = np.random.default_rng(1111)
 
     def grow(leaves: int) -> Tree:
@@ -50,9 +50,10 @@ def trees() -> tuple[list[tuple[Tree, int]], Arrays]:
         left = int(rng.integers(1, leaves))
         return grow(left), grow(leaves - left)
 
-    data = [
-        (grow(int(rng.integers(10, 41))), int(rng.integers(0, TREE_CLASSES))) for _ in range(TREES)
-    ]
+    def tree() -> tuple[Tree, int]:
+        return grow(int(rng.integers(10, TREE_LEAVES + 1))), int(rng.integers(0, TREE_CLASSES))
+
+    data = [tree() for _ in range(TREES)]
     rng = np.random.default_rng(11)
     return data, {
         "words": rng.standard_normal((TREE_WORDS, TREE_WIDTH)).astype(np.float32),

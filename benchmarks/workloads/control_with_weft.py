@@ -1,5 +1,6 @@
 """The control-flow workloads in Weft: modes "eager" and "compile", and of the trees "recursion".
-All control flow is Python's. In "recursion" a tree is arrays, and the whole step one program.
+All control flow is Python's. In "recursion" a tree is arrays, padded as in JAX, and the whole step
+one program.
 """
 
 from __future__ import annotations
@@ -41,6 +42,19 @@ def inner(p: Params, hl: Tensor, cl: Tensor, hr: Tensor, cr: Tensor) -> tuple[Te
     i, fl, fr, o, u = wf.split(gates, numbers.TREE_WIDTH, axis=1)
     c = i.sigmoid() * u.tanh() + fl.sigmoid() * cl + fr.sigmoid() * cr
     return o.sigmoid() * c.tanh(), c
+
+
+def as_arrays(tree: Any) -> Params:
+    """A tree as arrays with room for the largest; a leaf has no left child, and which word it is at
+    the right.
+    """
+    words, pairs = numbers.flat(tree)
+    left = [-1] * len(words) + [a for a, _ in pairs]
+    right = [*range(len(words)), *(b for _, b in pairs)]
+    most = numbers.TREE_LEAVES
+    rooms = {"words": (words, most), "left": (left, 2 * most - 1), "right": (right, 2 * most - 1)}
+    arrays = {k: wf.tensor(x + [0] * (room - len(x))) for k, (x, room) in rooms.items()}
+    return arrays | {"root": wf.tensor(len(left) - 1)}
 
 
 def converge(x: Tensor) -> Tensor:
@@ -111,9 +125,15 @@ class Cases:
             opt.step()
             return loss
 
-        call = self.ready(step)
+        call: Any = self.ready(step)
         data = [(wf.tensor(x), wf.tensor(y)) for x, y in batches]
-        return Case(lambda: [call(*d) for d in data][-1], lambda loss: loss.detach().numpy())
+
+        def run() -> Tensor:
+            loss: Tensor = [call(*d) for d in data][-1]
+            assert not self.compiled or call.captures <= 2  # of 60 lengths
+            return loss
+
+        return Case(run, lambda loss: loss.detach().numpy())
 
     def trees(self) -> Case:
         data, arrays = numbers.trees()
@@ -155,19 +175,13 @@ class Cases:
         def step(tree: Params, label: Tensor) -> Tensor:
             opt.zero_grad()
             h, c = leaf(p, tree["words"])
-            root = encode(wf.tensor(0) + tree["left"].shape[0] - 1, tree, h, c)
+            root = encode(tree["root"], tree, h, c)
             loss: Tensor = F.cross_entropy(root[0] @ p["head"], label)
             loss.backward()
             opt.step()
             return loss
 
-        ready = []
-        for tree, label in data:
-            words, pairs = numbers.flat(tree)
-            left = [-1] * len(words) + [a for a, _ in pairs]
-            right = [*range(len(words)), *(b for _, b in pairs)]
-            said = {"words": words, "left": left, "right": right}
-            ready.append(({k: wf.tensor(v) for k, v in said.items()}, wf.tensor([label])))
+        ready = [(as_arrays(tree), wf.tensor([label])) for tree, label in data]
         return Case(lambda: [step(*d) for d in ready][-1], lambda loss: loss.detach().numpy())
 
     def newton(self) -> Case:

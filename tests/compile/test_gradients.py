@@ -53,6 +53,28 @@ def test_a_tensor_passed_twice():
     same(gradients(lambda: compiled(f)(x, x), x), gradients(lambda: f(x, x), x))
 
 
+def test_calls_that_want_gradients_of_other_arguments():
+    def f(a, b):
+        for _ in range(3):
+            a, b = a * b + a, (a * b).tanh()
+        return (a + b).sum()
+
+    c = compiled(f)
+    x, y, z = random(5, grad=True), random(5, grad=True), random(5)
+    calls = [(x, y), (y, x), (x, z), (z, x), (x, x), (z, z), (x.detach(), x)]
+    for a, b in calls * 3:
+        same(c(a, b), f(a, b))
+        if a.requires_grad or b.requires_grad:
+            same(
+                gradients(lambda a=a, b=b: c(a, b), x, y), gradients(lambda a=a, b=b: f(a, b), x, y)
+            )
+    assert c.captures == 5
+    c.programs = None  # what was called before is found without
+    same(c(*calls[0]), f(*calls[0]))
+    with wf.no_grad(), pytest.raises(AttributeError):
+        c(x, y)
+
+
 def test_an_argument_with_a_history():
     f = lambda y: (y * y).sum()
     x = random(3, grad=True)

@@ -481,3 +481,15 @@ def test_what_failed_to_compile_is_compiled_anew(monkeypatch, disk):
         kernels.code(Through(5))
     monkeypatch.setattr(jit, "compile_object", inner)
     assert call(kernels.code(Through(5)).address("kernel")) == 5
+
+
+def test_no_thread_is_started_for_kernels_on_disk(monkeypatch, disk):
+    specs = [Returns(n) for n in (51, 52, 53)]
+    held = codes(specs)
+    monkeypatch.setattr(kernels, "ThreadPoolExecutor", None)
+    assert codes(specs) == held  # in memory
+    held.clear()
+    gc.collect()
+    assert [call(c.address("kernel")) for c in codes(specs)] == [51, 52, 53]
+    with pytest.raises(TypeError):
+        codes([Returns(54), Returns(55)])

@@ -185,3 +185,10 @@ def test_the_few_weights_of_a_first_convolution_share_vectors(channels):
     for threads in (1, 2, 8):
         launch = plan_contract(dense(32, 8, 32, 32), dense(32, channels, 32, 32), c, threads)
         assert named(launch)["col_block"] == 9 * channels
+
+
+def test_columns_that_fill_vectors_are_not_copied():
+    room = [
+        plan_contract(dense(1, 640), dense(640, n), MATMUL, 1).worker_scratch for n in (256, 250)
+    ]
+    assert room[0] < 32 << 10 < room[1]

@@ -45,7 +45,7 @@ def recurrent(w, b, xs):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 3, draining.DEEP + 1])
 @pytest.mark.parametrize("width", [64, 67, 97])
 @pytest.mark.parametrize("steps", [18, 40])
 def test_products_are_added_many_at_a_time(steps, width, rows, dtype):

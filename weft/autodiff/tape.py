@@ -295,7 +295,9 @@ def pull(
     def go_on(n: Note, g: Any) -> None:
         """A continued call: its sums replace those that are there."""
         given = g if g.__class__ is dict else {0: g}
-        parents = [p if is_wanted(p) else None for p in n.parents]
+        parents: Sequence[Any] = n.parents
+        if needed is not None:
+            parents = [p if is_wanted(p) else None for p in parents]
         ends = {p: merged.get(p, p) if merged is not None else p for p in parents if p is not None}
         shared = set()  # of several that are one, each gives a sum of its own, to be added
         if merged is not None:

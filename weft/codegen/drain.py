@@ -29,13 +29,15 @@ def lower(spec: Drain) -> str:
         return p, t.at(p, "i8", entry[1])
 
     def tile(row: Value, high: int, column: Value, width: int) -> None:
-        """The sums of some rows and columns, which stay in registers."""
+        """The sums of some rows and columns."""
         wide = min(width, lanes)
         places = [(r, v) for r in range(high) for v in range(width // wide)]
         at = {
             (r, v): t.add(t.add(t.mul(t.add(row, r), columns), column), v * wide) for r, v in places
         }
-        sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
+        sums = {}
+        if not spec.deep:
+            sums = {x: t.variable(t.read(spec.dtype, total, at[x], wide)) for x in places}
         with t.loop(0, count) as n:
             p, q = pair(n)
             own = {x: t.variable(literal(0.0, spec.dtype, wide)) for x in places}
@@ -50,10 +52,14 @@ def lower(spec: Drain) -> str:
                     left = t.splat(t.read(spec.dtype, p, t.add(first, r)), wide)
                     for v, x in enumerate(right):
                         own[r, v].set(intrinsic(t, "fma", left, x, own[r, v].get()))
-            for here in places:
-                sums[here].set(t.op("fadd", sums[here].get(), own[here].get()))
-        for here in places:
-            t.write(spec.dtype, sums[here].get(), out, at[here], wide)
+            for here, term in own.items():
+                if spec.deep:
+                    old = t.read(spec.dtype, total, at[here], wide)
+                    t.write(spec.dtype, t.op("fadd", old, term.get()), total, at[here], wide)
+                else:
+                    sums[here].set(t.op("fadd", sums[here].get(), term.get()))
+        for here, whole in sums.items():
+            t.write(spec.dtype, whole.get(), out, at[here], wide)
 
     widths = (*(lanes * n for n in range(COLUMNS, 0, -1)), 1)
     with t.tasks() as task:
@@ -65,7 +71,7 @@ def lower(spec: Drain) -> str:
             def run(row: Value, high: int) -> None:
                 tile(row, high, column, width)
 
-            t.strip(0, rows, (ROWS, 1), run)
+            t.strip(0, rows, tuple(dict.fromkeys((spec.rows, ROWS, 1))), run)
 
         t.strip(first, last, widths, strip)
     t.ret()

@@ -333,12 +333,17 @@ class Instances:
 
 
 def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The key of a call on tensors alone, none of which wants a gradient; None for others."""
+    """The key of a call on tensors alone; None for others, and where some want gradients of which
+    two are one.
+    """
     try:
-        key = [x.data.layout for x in args if x.note is None]
+        key = [x.data.layout for x in args]
+        noted = [x.note is not None for x in args]
     except AttributeError:
         return None
-    if len(key) != len(args):
-        return None
+    if True in noted:
+        if len(set(map(id, args))) < len(args):
+            return None
+        key += noted
     key.append(recording.get())
     return tuple(key)

@@ -118,15 +118,17 @@ def postorder(ends: Sequence[Node], params: Sequence[Node] = ()) -> Iterator[Nod
     needs comes first.
     """
     seen = set(params)
-    stack = [(e, False) for e in reversed(ends)]
+    stack: list[Any] = [*reversed(ends)]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
+        node = stack.pop()
+        if node is None:  # before a node whose operands are through
+            yield stack.pop()
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((i, False) for i in reversed(node.inputs))
+            if node.inputs:
+                stack += (node, None, *node.inputs[::-1])
+            else:
+                yield node
 
 
 # structure

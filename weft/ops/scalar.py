@@ -273,15 +273,17 @@ def walk(roots: Sequence[Scalar]) -> list[Scalar]:
     """Every node reachable from `roots`, arguments before users, in a fixed order."""
     out: list[Scalar] = []
     seen: set[int] = set()
-    stack: list[tuple[Scalar, bool]] = [(r, False) for r in reversed(roots)]
+    stack: list[Any] = [*reversed(roots)]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            out.append(node)
+        node = stack.pop()
+        if node is None:  # before a node whose arguments are through
+            out.append(stack.pop())
         elif id(node) not in seen:
             seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((a, False) for a in reversed(node.args))
+            if node.args:
+                stack += (node, None, *node.args[::-1])
+            else:
+                out.append(node)
     return out
 
 
@@ -301,14 +303,8 @@ def text(*roots: Scalar) -> str:
     number: dict[int, int] = {}
     for n in walk(roots):
         value = n.value.hex() if isinstance(n.value, float) else n.value
-        line = " ".join(
-            [
-                n.dtype.short,
-                n.verb,
-                *(str(number[id(a)]) for a in n.args),
-                *([str(value)] if value is not None else []),
-            ]
-        )
+        args = "".join([f" {number[id(a)]}" for a in n.args])
+        line = f"{n.dtype.short} {n.verb}{args}" + ("" if value is None else f" {value}")
         if line not in known:
             known[line] = len(lines)
             lines.append(f"{len(lines)} {line}")

@@ -8,7 +8,7 @@ bits are those of the tape that it would have left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.autodiff import tape
 from weft.autodiff.mode import enable_grad, recording
@@ -22,8 +22,19 @@ from weft.passes.absent import without
 from weft.runtime.native_program import Native
 from weft.runtime.owed import Term, owing, terms
 from weft.runtime.start import machine
+from weft.types import TensorType
 
 Values = Sequence[Any]
+
+
+class Taken(NamedTuple):
+    """What becomes of a result of a pullback."""
+
+    at: int  # which result
+    input: int  # whose slope it is
+    whole: bool  # whether it goes on from the sum
+    kind: Term | None  # of a slope that is owed, where `q` is the result with its other operand
+    q: int
 
 
 class Gradient:
@@ -36,11 +47,12 @@ class Gradient:
         self.captured, self.function = captured, function
         self.inputs = len(captured.function.params)
         self.results = len(captured.function.results)
+        self.numbers = any(not isinstance(p.type, TensorType) for p in captured.function.params)
         params = function.params
         cotangents = self.inputs + kept
         sums = cotangents + len(captured.noted)
         self.cotangents, self.sums = params[cotangents:sums], params[sums:]
-        self.programs: dict[Any, tuple[Native, tuple[int, ...]]] = {}
+        self.programs: dict[Any, tuple[Native, list[Taken]]] = {}
         types = tuple([p.type for p in params[:cotangents]])
         self.call = Continued(Op(captured.function.name, _no_rule), types, {})
         self.call.pull, self.call.owes = self._pull, True
@@ -49,6 +61,8 @@ class Gradient:
         self.owed = terms(function, [k for k in slopes if k not in going_on])
         #: results: what is owed as one operand, the other ones behind all
         self.lean = _lean(function, self.owed)
+        self.owing = [captured.slopes[k][0] for k in self.owed]
+        self.going_on = [captured.slopes[k][0] for k, _ in captured.sums]
         self.nobody = (None,) * kept
         #: what runs where all results were used, for the first time
         usual = (True,) * len(self.cotangents), (False,) * len(self.sums)
@@ -56,28 +70,50 @@ class Gradient:
 
     def program(
         self, given: tuple[bool, ...], begun: tuple[bool, ...], lean: bool
-    ) -> tuple[Native, tuple[int, ...]]:
-        """The pullback of some cotangents onto some sums, and which slopes it gives."""
+    ) -> tuple[Native, list[Taken]]:
+        """The pullback of some cotangents onto some sums, and the slopes it gives."""
         found = self.programs.get((given, begun, lean))
         if found is None:
             there = zip((*self.cotangents, *self.sums), (*given, *begun), strict=True)
             gone = [p for p, yes in there if not yes]
             whole = self.lean if lean else self.function
             f, left = without(whole, self.cotangents, self.sums, gone)
-            found = self.programs[given, begun, lean] = Native(f, machine), left
+            taken = self._taken(left, begun, lean)
+            found = self.programs[given, begun, lean] = Native(f, machine), taken
         return found
+
+    def _taken(self, left: Sequence[int], begun: Sequence[bool], lean: bool) -> list[Taken]:
+        """What becomes of the results that are left."""
+        captured = self.captured
+        places = {k: at for at, k in enumerate(left)}
+        whole = {k for (k, _), yes in zip(captured.sums, begun, strict=True) if yes}
+        second = {k: places.get(len(self.function.results) + i) for i, k in enumerate(self.owed)}
+        out = []
+        for k, (i, _) in enumerate(captured.slopes):
+            if k not in places:
+                continue
+            if not lean or k not in self.owed:
+                out.append(Taken(places[k], i, k in whole, None, -1))
+            elif (q := second[k]) is not None:
+                out.append(Taken(places[k], i, k in whole, self.owed[k], q))
+        return out
 
     def note(self, xs: Values, outs: tuple[Any, ...]) -> None:
         """Note a call on the tape."""
-        parents = tuple([x.note if isinstance(x, Value) else None for x in xs])
-        if all(p is None for p in parents):
+        if self.numbers:
+            parents = [x.note if isinstance(x, Value) else None for x in xs]
+            saved = [x.data if isinstance(x, Value) else x for x in xs]
+        else:
+            parents, saved = [x.note for x in xs], [x.data for x in xs]
+        if parents.count(None) == len(parents):
             return
-        saved = [x.data if isinstance(x, Value) else x for x in (*xs, *outs[self.results :])]
+        out = [o.data for o in outs]
+        saved += out[self.results :]
         made = Note(
             self.call,
-            parents + self.nobody,
+            (*parents, *self.nobody),
             tuple(saved),
-            tuple([o.data for o in outs[: self.results]]),
+            tuple(out[: self.results]),
             tape.next_serial[0](),
         )
         for r in self.captured.noted:
@@ -89,33 +125,28 @@ class Gradient:
         """The sums so far with this call's contributions, by parent."""
         if recording.get():
             return self._pull_noted(xs[: self.inputs], g, parents, sums)
-        captured = self.captured
         begun: list[Value | None] = []
         taken: set[Any] = set()  # inputs that are one tensor: the first goes on from the sum
-        for k, _ in captured.sums:
-            parent = parents[captured.slopes[k][0]]
+        for i in self.going_on:
+            parent = parents[i]
             begun.append(None if parent in taken else sums.get(parent))
             taken.add(parent)
-        given = tuple([r in g for r in captured.noted])
-        leaves = all(parents[captured.slopes[k][0]].__class__ in _LEAF for k in self.owed)
-        lean = leaves and bool(self.owed)
-        native, left = self.program(given, tuple([s is not None for s in begun]), lean)
-        cotangents = [g[r] for r in captured.noted if r in g]
-        slopes = native.run([*xs, *cotangents, *(s for s in begun if s is not None)])
-        whole = {k for (k, _), s in zip(captured.sums, begun, strict=True) if s is not None}
+        noted = self.captured.noted
+        lean = bool(self.owing) and all(parents[i].__class__ in _LEAF for i in self.owing)
+        given, started = tuple([r in g for r in noted]), tuple([s is not None for s in begun])
+        native, slopes = self.program(given, started, lean)
+        cotangents = [g[r] for r in noted if r in g]
+        results = native.run([*xs, *cotangents, *(s for s in begun if s is not None)])
         out: dict[Any, Any] = {}
-        others = dict(zip(left, slopes, strict=True))
-        behind = len(self.function.results)
-        for k in left:
-            parent = parents[captured.slopes[k][0]] if k < behind else None
+        for at, i, whole, kind, q in slopes:
+            parent, slope = parents[i], results[at]
             if parent is None:
                 continue
-            slope = others[k]
-            before = None if k in whole else out.get(parent, sums.get(parent))
-            if lean and k in self.owed:
-                q = others.get(behind + list(self.owed).index(k))
-                if q is not None:
-                    out[parent] = owing(before, self.owed[k], slope, q)
+            before = None if whole else out.get(parent)
+            if before is None and not whole:
+                before = sums.get(parent)
+            if kind is not None:
+                out[parent] = owing(before, kind, slope, results[q])
             else:
                 out[parent] = slope if before is None else paid(before) + slope
         return out

@@ -58,11 +58,28 @@ def code(spec: KernelSpec) -> jit.Code:
             with _turns.setdefault(spec, threading.RLock()):
                 found = _live.get(spec)
                 if found is None:
-                    found = load(f"{type(spec).__name__}\n{spec.key()}", lambda: _lower(spec))
-                    _live[spec] = found
+                    found = _live[spec] = load(_name(spec), lambda: _lower(spec))
         finally:
             _turns.pop(spec, None)
     return found
+
+
+def kept(spec: KernelSpec) -> jit.Code | None:
+    """The machine code of a kernel, if it need not be made."""
+    found = _live.get(spec)
+    if found is None:
+        stored = disk().get(_key(_name(spec)))
+        if stored is not None:
+            found = _live.setdefault(spec, jit.Code(*_taken_apart(stored)))
+    return found
+
+
+def _name(spec: KernelSpec) -> str:
+    return f"{type(spec).__name__}\n{spec.key()}"
+
+
+def _key(name: str) -> str:
+    return f"{name}\n{fingerprint()}\n{jit.host().fingerprint}"
 
 
 def _lower(spec: KernelSpec) -> list[str]:
@@ -75,7 +92,8 @@ def _lower(spec: KernelSpec) -> list[str]:
 
 class Ahead:
     """Kernels that are made side by side, by threads of their own, from when it is known that they
-    are needed: while a program is still being planned.
+    are needed: while a program is still being planned. What is on disk is loaded at once: threads
+    would take turns at that, with each other and with the planning.
     """
 
     def __init__(self) -> None:
@@ -97,7 +115,7 @@ class Ahead:
         """
         if spec in self._made:
             return
-        found = self._made[spec] = _live.get(spec)
+        found = self._made[spec] = kept(spec)
         if found is None:
             self._waiting.append(spec)
         if self._pool is None and len(self._waiting) > 1:
@@ -136,7 +154,7 @@ def load(name: str, texts: Callable[[], list[str]]) -> jit.Code:
     """Machine code kept on disk under `name`, or made now of the LLVM modules that `texts` gives:
     its own, and those it calls, which others may have too.
     """
-    key = f"{name}\n{fingerprint()}\n{jit.host().fingerprint}"
+    key = _key(name)
     stored = disk().get(key)
     if stored is None:
         stored = undisturbed(lambda: _made(name, texts))

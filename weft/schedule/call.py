@@ -19,6 +19,7 @@ from weft.control.call import calls, undefined
 from weft.control.store import put
 from weft.ir import Function, Node
 from weft.ops.define import parameter
+from weft.schedule.lasting import turned
 from weft.schedule.levels import levels_of, plan_level
 from weft.schedule.records import WORD, Records
 from weft.schedule.stack import HANDLE, plan_clear
@@ -167,6 +168,10 @@ class _Family:
             self.records = records = p.records[n][0] if n in p.records else Records(n)
             self.reverse, self.keeping = n.regions[0].name, records.forward
             self._in_place(records.reverse)
+            if n in p.records:  # the other one does not run
+                f = self.functions[self.reverse]
+                params = f.params[self.own[f.name] :]
+                fixed = [turned(p, f, x, s) for x, s in zip(params, fixed, strict=False)]
         elif records is not None:
             self.keeping = records.keeping(n.regions[0], n.inputs[len(n.inputs) - len(fixed) :])
         around = [s for to in self.around.values() for s in to.fixed]

@@ -149,6 +149,8 @@ def _room(p: Problem, spec: ContractSpec, blocks: Blocks) -> dict[str, int]:
     tiles = across * (cols // spec.panel + sum(widths))
     panels = 1 if spec.r in ("place", "turn") else -(-cols // spec.panel)
     packed = not spec.shared and spec.r != "panels"
+    if spec.r == "place":  # only last columns that fill no vector
+        packed = bool(cols % lanes or blocks.cols.span % cols % lanes)
     room = {
         "rows_l": 8 * (rows + lanes),
         "rows_c": 8 * rows,

@@ -17,6 +17,8 @@ LEAST = 1 << 14
 MOST = 1 << 19
 #: columns of a task, in vectors, and rows that are computed side by side
 COLUMNS, ROWS = 3, 4
+#: products of an element from which on its sum may wait in memory while they are added up
+DEEP = 8
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,22 @@ class Drain:
 
     `listed`, it is a list: how many, then the addresses of each p and q. Operands: list, sum,
     result. Params: sizes of i, k and j.
+
+    `deep`, sums are in registers for no longer than an entry takes, which leaves these to more
+    rows, so that q is read less often.
     """
 
     dtype: DType
     vector: int  # bytes
     listed: bool = False
+    deep: bool = False
+
+    @property
+    def rows(self) -> int:
+        return 2 * ROWS if self.deep and self.vector == 64 else ROWS
 
     def key(self) -> str:
-        return f"drain {self.dtype.short} {self.vector} {self.listed}"
+        return f"drain {self.dtype.short} {self.vector} {self.listed} {self.deep}"
 
 
 def most(entry: int) -> int:
@@ -46,7 +56,7 @@ def plan_drain(p: Layout, q: Layout, entry: int, behind: int, vector: int) -> La
     """Add the entries of a stack, each a `p` and `behind` bytes further a `q`."""
     i, k, j, tasks = _sizes(p, q, vector)
     heavy = i * k * j * most(entry) >= HEAVY
-    phase = Phase(Drain(p.type.dtype, vector), tasks)
+    phase = Phase(Drain(p.type.dtype, vector, deep=i >= DEEP), tasks)
     return Launch((), (phase,), (entry, behind, i, k, j), heavy=heavy)
 
 

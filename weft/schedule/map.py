@@ -40,11 +40,13 @@ class MapSpec:
     modes: str = field(compare=False)
     outer: int = field(compare=False)
     said: str = field(init=False)
+    weight: int = field(init=False, compare=False)  # of an element, beside those of cheap rules
 
     def __post_init__(self) -> None:
         dtypes = " ".join(d.short for d in self.dtypes)
         said = f"map {self.modes} {self.outer} {dtypes}\n{text(*self.roots)}"
         object.__setattr__(self, "said", said)
+        object.__setattr__(self, "weight", 1 + len(walk(self.roots)) // 8)
 
     def key(self) -> str:
         return self.said
@@ -74,7 +76,7 @@ def cut(launch: Launch, threads: int) -> Launch:
     (phase,) = launch.phases
     spec: Any = phase.spec
     rows, sizes = launch.params[3], launch.params[4 : 5 + spec.outer]
-    work = rows * sizes[-1] * (1 + len(walk(spec.roots)) // 8)
+    work = rows * sizes[-1] * spec.weight
     if phase.tasks > 1 or work < AWAKE:
         return launch
     each, inner = -(-rows // threads), sizes[-1]
@@ -108,5 +110,5 @@ def launch_nest(
     rows_per_task = max(1, TASK // inner) if per_row == 1 else 1
     tasks = -(-rows // rows_per_task) * per_row
     params = (rows_per_task, per_row, piece, rows, *sizes, *(s for o in strides for s in o))
-    weight = 1 + len(walk(roots)) // 8
-    return Launch(outs, (Phase(spec, tasks),), params, heavy=size * weight >= HEAVY and tasks > 1)
+    heavy = size * spec.weight >= HEAVY and tasks > 1
+    return Launch(outs, (Phase(spec, tasks),), params, heavy=heavy)

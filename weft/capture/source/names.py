@@ -37,7 +37,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def every(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Every node."""
+    """Every node, in no order that matters."""
     stack = [*nodes]
     while stack:
         node = stack.pop()

@@ -321,7 +321,7 @@ class Statements(Assignments):
         made: list[ast.stmt] = []
         body = list(s.body)
         within = _reads([s])
-        live = {x for x, k in self.reads.items() if k > within[x]}
+        live = [x for x, k in self.reads.items() if k > within[x]]
         item: list[str] = []
         if isinstance(s, ast.For):
             item = [f"item_{n}"]
