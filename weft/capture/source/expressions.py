@@ -76,16 +76,10 @@ def copied(node: Any) -> Any:
 
 def is_bool(test: ast.expr) -> bool:
     """Whether an expression is a Python bool whatever its operands are."""
-    if isinstance(test, ast.Compare):
-        operands = [test.left, *test.comparators]
-        known = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands)
-        return known and all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
     if isinstance(test, ast.BoolOp):
         return all(map(is_bool, test.values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_bool(test.operand)
-    if isinstance(test, ast.Call):
-        return isinstance(test.func, ast.Name) and test.func.id == "isinstance"
     return isinstance(test, ast.Constant)
 
 
@@ -243,7 +237,7 @@ class Expressions(ast.NodeTransformer):
         return op(node, "choose", node.test, thunk(node.body), thunk(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        plain = is_bool(node) or _binds(node)
+        plain = _binds(node)
         self.generic_visit(node)
         if plain:
             if isinstance(node.ops[0], ast.Is | ast.IsNot):

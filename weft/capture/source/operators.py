@@ -60,7 +60,7 @@ from weft.capture.source.patterns import (
     rest as rest,
     sequence as sequence,
 )
-from weft.capture.source.picks import Pick as Pick
+from weft.capture.source.picks import unless as unless
 from weft.capture.source.reads import (
     attr as attr,
     augment as augment,
