@@ -137,3 +137,49 @@ def test_what_was_picked_is_known_by_asking_it():
     for args in ((X, Y), (-X, Y)):
         assert outcome(compiled, *args) == outcome(f, *args)
     assert compiled.captures == 1
+
+
+def matched_by_what_it_is(x):
+    p = (x[0], "a") if x[0] > 0 else None if x[1] > 0 else x
+    match p:
+        case None:
+            return x
+        case (v, "a"):
+            return x * v
+        case wf.Tensor():
+            return x * 9
+
+
+def named_in_a_condition(x):
+    if (m := x[0] if x.sum() > 0 else None) is not None and m < 2:
+        return m
+    return x.max() if m is None else x.min()
+
+
+def tests_that_follow(x):
+    mode = "a" if x[0] > 0 else "b"
+    if mode == "a":
+        mode = "b" if x[1] > 0 else "a"
+        if mode == "a":
+            x = x + 1
+    if mode == "b":
+        x = x - 7
+    return x, mode
+
+
+def added_by_a_key(x):
+    found = {}
+    for key in ("p" if x.sum() > 0 else "q", "p"):
+        if key not in found:
+            found[key] = x * len(found)
+    return found["p" if x.sum() > 0 else "q"] + found["p"]
+
+
+@pytest.mark.parametrize(
+    "f", [matched_by_what_it_is, named_in_a_condition, tests_that_follow, added_by_a_key]
+)
+def test_paths_know_what_was_tested(f):
+    compiled = wf.compile(f, fallback=False)
+    for x in (X, -X, -X.abs(), X.abs()):
+        assert outcome(compiled, x) == outcome(f, x)
+    assert compiled.captures == 1

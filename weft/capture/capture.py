@@ -254,7 +254,7 @@ def finish(
         if isinstance(x, Unfit):
             x.used()
         if not isinstance(x, Value):
-            _is_whole(x, trace)
+            _is_whole(x, trace, name)
             outputs.append(Output(value=x))
         elif id(x) in of_argument:
             outputs.append(Output(argument=of_argument[id(x)]))
@@ -312,11 +312,11 @@ def finish(
     )
 
 
-def _is_whole(x: Any, trace: Trace) -> None:
+def _is_whole(x: Any, trace: Trace, name: str) -> None:
     """A thing that is returned has no tensor of the program in it."""
     if holds(x, lambda t: isinstance(t.data, Node), trace.guards.made):
         raise CaptureError(
-            "a result",
+            f"a result of {name}()",
             expected="tensors, and structures of them",
             got=f"a {type(x).__name__} with a tensor in it that the function has computed",
             hint="return the tensor, or a tuple, dict or dataclass",

@@ -108,7 +108,15 @@ def is_value(x: Any) -> bool:
     if isinstance(x, Value) or type(x) in (bool, int, float, Size, Text):
         return True
     found = opened(x) if isinstance(x, tuple) or _is_frozen(x) else None
-    return found is not None and all(is_value(v) or is_thing(v) for v in found[1])
+    return found is not None and all(_is_part(v) for v in found[1])
+
+
+def _is_part(x: Any) -> bool:
+    return is_value(x) or is_thing(x) or type(x) in CARRIED
+
+
+#: classes of structures of the program's values that tuples may have in them
+CARRIED: set[type] = {Text}
 
 
 def is_fit(x: Any) -> bool:

@@ -27,6 +27,7 @@ from weft.capture.refusal import refused
 from weft.capture.runs import later as of_runs, settled
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
 from weft.capture.things import (
+    CARRIED,
     Known,
     holds,
     is_fit,
@@ -224,6 +225,7 @@ def _built(form: Form, leaves: Sequence[Any]) -> Any:
 
 
 SPECIAL[Pick] = _parts, _built
+CARRIED.add(Pick)
 
 
 class Ended(Pick):

@@ -240,6 +240,11 @@ def or_(*parts: Thunk) -> Any:
     return _lazy(parts, True)
 
 
+def same(x: Any) -> Thunk:
+    """What is computed already."""
+    return lambda: x
+
+
 def _lazy(parts: tuple[Thunk, ...], decides: bool) -> Any:
     """The first part that decides, else the last: parts behind it are not computed."""
     value = parts[0]()

@@ -44,6 +44,7 @@ from weft.capture.source.flow import (
     or_ as or_,
     returned as returned,
     returned_value as returned_value,
+    same as same,
     skipped as skipped,
     test as test,
     while_ as while_,
