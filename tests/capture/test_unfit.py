@@ -156,7 +156,7 @@ def named_in_a_condition(x):
     return x.max() if m is None else x.min()
 
 
-def tests_that_follow(x):
+def known_behind_it(x):
     mode = "a" if x[0] > 0 else "b"
     if mode == "a":
         mode = "b" if x[1] > 0 else "a"
@@ -176,7 +176,7 @@ def added_by_a_key(x):
 
 
 @pytest.mark.parametrize(
-    "f", [matched_by_what_it_is, named_in_a_condition, tests_that_follow, added_by_a_key]
+    "f", [matched_by_what_it_is, named_in_a_condition, known_behind_it, added_by_a_key]
 )
 def test_paths_know_what_was_tested(f):
     compiled = wf.compile(f, fallback=False)
