@@ -114,6 +114,19 @@ def set_on_one(x, y):
     return x if 2 in seen else y
 
 
+@refused(
+    "a function made on one path that holds a tensor computed there",
+    "it would be known on that path only",
+    "make it behind the branch",
+)
+def made_on_one(x, y):
+    def scaled(k):
+        return lambda v: v * k
+
+    f = scaled(x.max()) if x.sum() > 0 else scaled(y.max())
+    return f(x)
+
+
 @refused("generators with branches on tensors", "they stay Python's", "a list, or a function")
 def generator(x, y):
     def pieces():

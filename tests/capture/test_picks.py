@@ -147,7 +147,7 @@ def test_a_key_that_is_not_there_is_not_added():
 def test_what_was_picked_is_used_by_calls_and_attributes():
     def f(x):
         layer = [Layer(1), Layer(2), Layer(3)][positive(x)]
-        return [x for _ in layer]
+        return {layer: x}
 
-    with pytest.raises(CaptureError, match=r"an object \(Layer\) picked by a number"):
+    with pytest.raises(CaptureError, match=r"one of several things \(Layer, Layer, Layer\)"):
         wf.compile(f, fallback=False)(X)

@@ -4,7 +4,7 @@ The table in docs/control_flow.md is made of these, in the order of the files im
 """
 
 # isort: off
-from control_programs import branches, names, loops, lists, stacks, objects, keys, numbers
+from control_programs import branches, names, loops, lists, stacks, objects, keys, things, numbers
 from control_programs import recursion, by_hand, effects, blocks
 
 # isort: on

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.autodiff.mode import recording
 from weft.autodiff.tape import Leaf, Note, Pick, next_serial, pull
-from weft.capture.chosen import Chosen
+from weft.capture.chosen import Chosen, Flag
 from weft.capture.effects import Raised
 from weft.capture.guards import Guards, Held
 from weft.capture.join import Unfit
@@ -19,7 +19,9 @@ from weft.capture.source.convert import operating, was_operator
 from weft.capture.stacks import Stack
 from weft.capture.structure import Form, flatten
 from weft.capture.symbols import Symbols
+from weft.capture.things import holds
 from weft.capture.trace import Cell, Trace
+from weft.capture.unions import ended
 from weft.errors import CaptureError, called
 from weft.ir import Function, Location, Node
 from weft.ops.define import Call, Value, as_node, installed
@@ -247,7 +249,7 @@ def finish(
         counter = result(trace.draws.cell.data)
     if trace.token is not None:
         result(trace.token.data)  # first: what is done in order comes before what might fail
-    found, form = flatten(settled(out))
+    found, form = flatten(ended(out))
     of_argument = {id(stands[i]): i for i in firsts}
     of_tensor: dict[int, int] = {}
     known = {id(c.owner) for c in trace.cells.values()}
@@ -256,6 +258,7 @@ def finish(
         if isinstance(x, Unfit):
             x.used()
         if not isinstance(x, Value):
+            _is_whole(x, trace, name)
             outputs.append(Output(value=x))
         elif id(x) in of_argument:
             outputs.append(Output(argument=of_argument[id(x)]))
@@ -273,7 +276,7 @@ def finish(
                 another = x.data in numbers
                 n = Node(alias, (x.data,), (), x.type, x.data.loc) if another else x.data
                 of_tensor[id(x)] = result(n)
-            outputs.append(Output(result=of_tensor[id(x)], number=type(x) is Chosen))
+            outputs.append(Output(result=of_tensor[id(x)], number=type(x) in (Chosen, Flag)))
     writes = [
         Write(None if n is None else result(n), cell, inside=inside)
         for cell, n, inside in trace.state()
@@ -318,6 +321,17 @@ def _held(trace: Trace) -> dict[int, Held]:
     cells = [c for c in trace.cells.values() if not c.is_grad]
     found = [(c.owner, c.before if c.written else (c.owner.data, c.owner.note)) for c in cells]
     return {id(x): (x, note, data.layout.type) for x, (data, note) in found}
+
+
+def _is_whole(x: Any, trace: Trace, name: str) -> None:
+    """A thing that is returned has no tensor of the program in it."""
+    if holds(x, lambda t: isinstance(t.data, Node), trace.guards.made):
+        raise CaptureError(
+            f"a result of {name}()",
+            expected="tensors, and structures of them",
+            got=f"a {type(x).__name__} with a tensor in it that the function has computed",
+            hint="return the tensor, or a tuple, dict or dataclass",
+        )
 
 
 def _plain(note: Any) -> bool:

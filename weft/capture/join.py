@@ -17,7 +17,7 @@ from weft.autodiff.backward import constant
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.guards import same
 from weft.capture.refusal import refused
-from weft.capture.runs import aligned
+from weft.capture.runs import aligned, later
 from weft.capture.structure import flatten
 from weft.control.region import Region, content_of, refill
 from weft.errors import CaptureError
@@ -42,6 +42,10 @@ class Unfit:
     def used(self, *_: Any, **__: Any) -> Any:
         """Told when it is needed for what it can't do: an error."""
         raise NotImplementedError
+
+    def said(self, say: Callable[[Any], Any]) -> Any:
+        """As an expression that Python works out, made by `say` of its parts."""
+        return self.used()
 
 
 class Unjoined(Unfit):
@@ -263,8 +267,9 @@ def _pair(what: str, name: str, a: Any, b: Any, pairs: _Pairs, paths: Paths = ()
         return lambda _: a
     left, form = flatten(a)
     right, other = flatten(b)
-    if form != other:
-        one, two = aligned(a, b, pairs.before)
+    one, two = (a, b) if form == other else aligned(a, b, pairs.before)
+    one, two = later.united(one, two, pairs.regions)
+    if one is not a or two is not b:
         (left, form), (right, other) = flatten(one), flatten(two)
     if form != other:
         raise refused(

@@ -72,9 +72,9 @@ def sides(x: Any, y: Any, regions: Sequence[Any] | None = None) -> tuple[Any, An
         return x, y
     left, right = (Perhaps(v, True) if type(v) is not Perhaps else v for v in (x, y))
     if x is UNDEFINED:
-        left = Perhaps(_outside(right.value, regions), False)
+        left = Perhaps(outside(right.value, regions), False)
     if y is UNDEFINED:
-        right = Perhaps(_outside(left.value, regions), False)
+        right = Perhaps(outside(left.value, regions), False)
     return left, right
 
 
@@ -117,7 +117,7 @@ def depends(x: Any) -> bool:
     return isinstance(x, dict) and any(type(v) is Perhaps for v in x.values())
 
 
-def _outside(x: Any, regions: Sequence[Any] | None) -> Any:
+def outside(x: Any, regions: Sequence[Any] | None) -> Any:
     """What stands for a value on the path that has not given it: it itself, where it was there
     before, so that it stays the one that other names have.
     """
@@ -131,7 +131,7 @@ def _outside(x: Any, regions: Sequence[Any] | None) -> Any:
         return x
     if not any(id(x) in r.objects for r in regions) and form.kind in (list, dict):
         return x
-    return form.build([_outside(v, regions) for v in leaves])
+    return form.build([outside(v, regions) for v in leaves])
 
 
 def there(x: Perhaps, unless: Callable[[Any], None]) -> Any:

@@ -120,6 +120,10 @@ SPECIAL[Maybe] = (
 GROWN: set[type] = {Run, Maybe}
 
 
+class Absent:
+    """Stands for an element that is not there, and has no value that could be."""
+
+
 class Read(Left):
     """Ends a path that reads a list in the loop in which it grows."""
 
@@ -134,6 +138,7 @@ class _Later:
     put: Callable[[list[Any], Any, Any], None]
     perhaps: type
     sides: Callable[[Any, Any], tuple[Any, Any]]
+    united: Callable[[Any, Any, Sequence[Any]], tuple[Any, Any]]
     merged: Callable[[dict[Any, Any], dict[Any, Any]], tuple[Any, Any]]
     prepare: Callable[[list[Any]], Any]
     alike: Callable[[Any, Any], tuple[Any, Any]]
@@ -201,10 +206,10 @@ def _blank(x: Any, before: Callable[[Value], bool]) -> Any:
         return Maybe(_blank(x.value, before).value, False)
     if type(x) is tuple and x:
         parts = [_blank(v, before) for v in x]
-        return Maybe(tuple(v.value for v in parts), False) if _are_maybe(parts) else None
+        return Maybe(tuple(v.value for v in parts), False) if _are_maybe(parts) else Absent()
     x = Flag.of(installed.lift(x)) if type(x) is bool else as_chosen(x)
     if not isinstance(x, Value):
-        return None
+        return Absent()
     if before(x):
         return Maybe(x, False)
     zeros = constant(0, x.type)

@@ -118,7 +118,7 @@ class _Writer:
 
     def said(self, x: Any) -> Said:
         if isinstance(x, Unfit):
-            x.used()
+            return x.said(self.said)  # type: ignore[no-any-return]
         if type(x) is Text:
             return self._moved(x.said, x.values)
         if is_symbolic(x):

@@ -90,6 +90,7 @@ class Trace:
     endless: dict[Any, CaptureError] = field(default_factory=dict)
     found: list[Node | None] = field(default_factory=list)  # what sizes are that a program finds
     rooms: dict[Any, Any] = field(default_factory=dict)  # of stacks, by line
+    facts: list[Any] = field(default_factory=list)  # of numbers: see `weft.capture.facts`
     hints: tuple[int, ...] = ()  # what they are in the call at hand
 
     def takes(self, xs: tuple[Any, ...]) -> bool:

@@ -130,8 +130,9 @@ def note_cond(
         totals, chosen = _settled(groups, given, [(b[1], found) for b, found, _ in made])
         if not chosen:
             return totals
+        of = {p: v.type for _, found, _ in made for p, v in found.items()} | types
         backs = [
-            (back, params, [found[p] if p in found else neutral(types[p]) for p in chosen])
+            (back, params, [found[p] if p in found else neutral(of[p]) for p in chosen])
             for (back, params, _), found, _ in made
         ]
         functions, captured = again("cond_grad", [nodes_of(back) for back in backs])

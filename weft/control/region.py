@@ -39,6 +39,7 @@ class Region:
         self.types: dict[Any, Any] = {}  # of values with notes that were read, by note
         self.leaves: set[Any] = set()  # notes of its own parameters
         self.starts: dict[Any, Any] = {}  # of these: notes of what they are at first, if known
+        self.facts: list[Any] = []  # of numbers: see `weft.capture.facts`
         self.since = next_serial[0]()  # notes made before are another's
         #: of one that pulls others back: notes made from here on, and before it, are theirs
         self.origin: int | None = getattr(self.parent, "origin", None)

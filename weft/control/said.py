@@ -9,6 +9,7 @@ An expression is nested tuples, which programs can be printed and compared with:
 - `("built", hold(form), …)`: a structure put together again;
 - `("call", name, (…), (("keyword", …), …))`: a function of `FUNCTIONS`, a method of strings as
   `str.name`, or `math.name`;
+- `("pick", number, …)`: one of expressions;
 - `("apply", hold(f), (…), (…))`: any other function.
 """
 
@@ -126,6 +127,7 @@ _WORDS: dict[str, Callable[[Said, Sequence[Any]], Any]] = {
     "built": lambda said, xs: said[1].value.build([value(s, xs) for s in said[2:]]),
     "call": _call,
     "apply": _apply,
+    "pick": lambda said, xs: value(said[2 + value(said[1], xs)], xs),
 }
 
 

@@ -48,7 +48,7 @@ def call(f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`"""
     kind = type(f)
     if kind is later.pick:
-        return f.each(lambda x: call(x, *args, **kwargs))
+        return f.each(lambda x: _called(x, args, kwargs), tried=False)
     if is_math(f, args):
         return math_call(f, args)
     if is_numeric(f) and not kwargs and any(map(is_symbolic, args)):
@@ -86,6 +86,13 @@ later.call = call
 
 _NATIVE = {types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
            types.MethodWrapperType}  # fmt: skip
+
+
+def _called(f: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """The call of one of several things."""
+    if callable(f):
+        return call(f, *args, **kwargs)
+    raise later.error(TypeError(f"{type(f).__name__!r} object is not callable"))
 
 
 def _entered(f: Any) -> Any:
@@ -216,6 +223,9 @@ def _instance(kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _library(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of a library's function; functions of the user's among its arguments are converted."""
     if capturing.now is not None:
+        one = later.pick_among(f, args, kwargs)
+        if one is not None:
+            return one.each(lambda x: _library(f, *later.instead((args, kwargs), one, x)))
         if _hashable(f) and f in OF_SEQUENCES:
             found = OF_SEQUENCES[f](*args, **kwargs)
             if found is not NotImplemented:

@@ -23,6 +23,7 @@ from weft.capture.source.calls import SPECIAL, call
 from weft.capture.source.reads import refuse
 from weft.capture.source.signals import Throw
 from weft.capture.text import Text, is_deferred, written
+from weft.capture.unions import Pick
 from weft.capture.watch import Escaped, suppressing
 from weft.errors import CaptureError
 from weft.ir import user_location
@@ -39,6 +40,8 @@ def shown(x: Any, how: str, *spec: Any) -> Any:
     """`str(x)`, `repr(x)`, `ascii(x)` or `format(x, spec)`"""
     if root() is None:
         return getattr(builtins, how)(x, *spec)
+    if type(x) is Pick:
+        return x.read(lambda v: shown(v, how, *spec))
     hook = _written_by_user(x, how)
     if hook is not None:
         return call(hook, x, *spec)
@@ -73,6 +76,9 @@ def text(*parts: Any) -> Any:
     """An f-string."""
     if all(type(p) is str for p in parts):
         return "".join(parts)
+    one = next((p for p in parts if type(p) is Pick), None)
+    if one is not None and all(type(p) is str for p in parts if p is not one):
+        return one.read(lambda x: text(*[x if p is one else p for p in parts]))
     return written("text", parts)
 
 

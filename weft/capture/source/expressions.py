@@ -88,21 +88,15 @@ def copied(node: Any) -> Any:
 
 def is_bool(test: ast.expr) -> bool:
     """Whether an expression is a Python bool whatever its operands are."""
-    if isinstance(test, ast.Compare):
-        operands = [test.left, *test.comparators]
-        known = any(isinstance(x, ast.Constant) and type(x.value) is not bool for x in operands)
-        return known and all(isinstance(o, ast.Is | ast.IsNot) for o in test.ops)
     if isinstance(test, ast.BoolOp):
         return all(map(is_bool, test.values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return is_bool(test.operand)
-    if isinstance(test, ast.Call):
-        return isinstance(test.func, ast.Name) and test.func.id == "isinstance"
     return isinstance(test, ast.Constant)
 
 
 def _known(x: ast.expr) -> ast.expr:
-    return op(x, "known", x) if isinstance(x, ast.Name) or hasattr(x, "unsure") else x
+    return x if isinstance(x, ast.Constant) else op(x, "known", x)
 
 
 def _tested(x: ast.expr) -> None:
@@ -221,7 +215,8 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        plain = is_bool(node) or _binds(node)
+        plain = is_bool(node) or any(map(_binds, node.values[1:]))
+        first = _binds(node.values[0])
         names = [isinstance(v, ast.Name | ast.Attribute | ast.Subscript) for v in node.values]
         self.generic_visit(node)
         if plain:
@@ -230,7 +225,10 @@ class Expressions(ast.NodeTransformer):
             pairs = zip(node.values, names, strict=True)
             node.values = [op(v, "filled", v) if yes else v for v, yes in pairs]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return op(node, name, *map(thunk, node.values))
+        ways: list[ast.expr] = [*map(thunk, node.values)]
+        if first:  # what it binds is bound here
+            ways[0] = op(node.values[0], "same", node.values[0])
+        return op(node, name, *ways)
 
     def test(self, x: ast.expr) -> ast.expr:
         """A condition of which only the truth matters."""
@@ -247,7 +245,7 @@ class Expressions(ast.NodeTransformer):
         return node if plain else op(node, "not_", node.operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        plain = is_bool(node.test) or _binds(node)
+        plain = is_bool(node.test) or _binds(node.body) or _binds(node.orelse)
         _tested(node.test)
         self.generic_visit(node)
         if plain:
@@ -255,10 +253,10 @@ class Expressions(ast.NodeTransformer):
         return op(node, "choose", node.test, thunk(node.body), thunk(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        plain = is_bool(node) or _binds(node)
+        plain = any(map(_binds, node.comparators))
         self.generic_visit(node)
         if plain:
-            if isinstance(node.ops[0], ast.Is | ast.IsNot):
+            if any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops):
                 node.left, *node.comparators = map(_known, (node.left, *node.comparators))
             return node
         plainly = not any(isinstance(o, ast.In | ast.NotIn | ast.Is | ast.IsNot) for o in node.ops)

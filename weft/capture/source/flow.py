@@ -73,7 +73,16 @@ def test(x: Any) -> bool:
 
 def filled(x: Any) -> Any:
     """A condition; of a list that grew in a loop, whether it has elements."""
+    if type(x) is later.pick:
+        users = any(method(v, n) for v in x.parts for n in ("__bool__", "__len__"))
+        return (x.each if users else x.read)(_truth)
     return length(x) > 0 if is_grown(x) else truth_of(x)
+
+
+def _truth(x: Any) -> Any:
+    """The truth of one of several things."""
+    x = filled(x)
+    return Flag.of(truth(x, "a condition")) if is_symbolic(x) else bool(seen(x))
 
 
 # statements
@@ -114,6 +123,7 @@ def while_(test: Thunk, body: Thunk, get: Thunk, put: Put, names: Names, live: N
 def for_(items: Any, body: Any, get: Thunk, put: Put, names: Names, live: Names) -> Any:
     if isinstance(items, Range):
         return counted(items, body, get, put, names, None)
+    items = items.one(iter) if type(items) is later.pick else items
     items = iterate(items) if method(items, "__iter__") else items
     if is_long(items):
         try:
@@ -230,16 +240,22 @@ def or_(*parts: Thunk) -> Any:
     return _lazy(parts, True)
 
 
+def same(x: Any) -> Thunk:
+    """What is computed already."""
+    return lambda: x
+
+
 def _lazy(parts: tuple[Thunk, ...], decides: bool) -> Any:
     """The first part that decides, else the last: parts behind it are not computed."""
     value = parts[0]()
     for i, part in enumerate(parts[1:], 1):
-        if is_symbolic(value):
+        holds = filled(value) if type(value) is later.pick else value
+        if is_symbolic(holds):
             rest = lambda i=i: _lazy(parts[i:], decides)
             keep = lambda v=value: v
             then, otherwise = (keep, rest) if decides else (rest, keep)
-            return branch(value, then, otherwise, tuple, nothing, ())
-        if bool(seen(value)) is decides:
+            return branch(holds, then, otherwise, tuple, nothing, ())
+        if bool(seen(holds)) is decides:
             return value
         value = part()
     return value
@@ -380,7 +396,7 @@ def _whether(lazily: Any, plain: Any) -> Any:
 
 
 def _as_truth(x: Any) -> Any:
-    return truth(x, "a condition") if is_symbolic(x) else bool(x)
+    return Flag.of(truth(x, "a condition")) if is_symbolic(x) else bool(x)
 
 
 SPECIAL.update({max: _extreme(max, operator.gt), min: _extreme(min, operator.lt)})

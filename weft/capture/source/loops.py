@@ -30,6 +30,7 @@ from weft.capture.source.variables import Again, Variables, held_object
 from weft.capture.stacks import rooms
 from weft.capture.structure import Form, flatten
 from weft.capture.watch import Escaped, Faults, excluding, faults as pending_faults
+from weft.capture.widening import Unions
 from weft.control.build import build_while, state_params, truth
 from weft.control.nodes import BOOL
 from weft.control.region import Region
@@ -71,6 +72,7 @@ class Loop(Variables):
         self.signals = signal is not None
         self.faults = Faults()
         self.escapes: list[Any] = []  # errors that leave it, as long as there are none
+        self.unions = Unions()
         self.pairs: set[tuple[int, int]] = set()  # of what it carries, that are one tensor
         self.blank: Any = NOTHING if signal is None else blank(signal.value)
 
@@ -123,6 +125,7 @@ class Loop(Variables):
             self._first_signal(),
             self.escapes,
         ]
+        start = self.unions.widened(start)
         leaves, form = flatten(start)
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [
@@ -181,6 +184,11 @@ class Loop(Variables):
         after = self.defined(start[0], after)
         end = [after, self.slots.values(held), self._last_signal(signal)]
         self._find_growth(before, end)
+        if self.unions.find(start[:3], end):
+            self.lifted, self.numbers = {}, {}
+            self.pairs.clear()
+            raise Again
+        end = self.unions.of_step(start[:3], end, body)
         found = self._end(form, [*end, self._escaped(body, own)])
         if names.go_round([found[i] for i in at]):
             raise Again

@@ -44,6 +44,7 @@ from weft.capture.source.flow import (
     or_ as or_,
     returned as returned,
     returned_value as returned_value,
+    same as same,
     skipped as skipped,
     test as test,
     while_ as while_,
@@ -60,7 +61,7 @@ from weft.capture.source.patterns import (
     rest as rest,
     sequence as sequence,
 )
-from weft.capture.source.picks import Pick as Pick
+from weft.capture.source.picks import unless as unless
 from weft.capture.source.reads import (
     attr as attr,
     augment as augment,

@@ -12,9 +12,12 @@ from typing import Any
 
 from weft.capture.chosen import Flag
 from weft.capture.source.calls import SPECIAL
-from weft.capture.source.flow import Names, Put, Thunk, and_, choose, if_, or_
+from weft.capture.source.flow import Names, Put, Thunk, and_, choose, filled, if_, or_
+from weft.capture.source.picks import identical
 from weft.capture.source.ranges import is_symbolic
 from weft.capture.source.reads import attr, item, known, made, seen
+from weft.capture.things import is_plain
+from weft.capture.unions import Pick
 from weft.control.build import truth
 from weft.ops.elementwise import logical_not
 
@@ -29,8 +32,17 @@ _SEQUENCE, _MAPPING, _SELF = 1 << 5, 1 << 6, 1 << 22
 def match(subject: Any, get: Thunk, put: Put, names: Names, cases: tuple[Case, ...]) -> Any:
     """What the first case that fits ends with; None where none does."""
     if type(subject) is Flag:  # a bool: two ways, in each of which it is known
-        known = [partial(match, x, get, put, names, cases) for x in (True, False)]
-        return if_(subject, known[0], known[1], get, put, names)
+        ways = [partial(match, x, get, put, names, cases) for x in (True, False)]
+        return if_(subject, ways[0], ways[1], get, put, names)
+
+    if type(subject) is Pick and not all(map(is_plain, subject.parts)):
+        numbers = subject.possible()
+        ways = [
+            partial(match, x, get, put, names, cases) for x in (subject.parts[numbers[0]], subject)
+        ]
+        if len(numbers) == 1:
+            return ways[0]()
+        return if_(subject.is_one_of(numbers[:1], numbers), ways[0], ways[1], get, put, names)
 
     def among(i: int) -> Any:
         if i == len(cases):
@@ -57,6 +69,7 @@ def equals(value: Thunk) -> Pattern:
 
 
 def _true(x: Any) -> Any:
+    x = filled(x)
     return truth(x, "match") if is_symbolic(x) else bool(seen(x))
 
 
@@ -66,7 +79,7 @@ def is_(value: Any) -> Pattern:
     def fit(x: Any) -> Fit:
         if type(x) is Flag and value is not None:
             return (x if value else logical_not(x)), {}
-        return known(x) is value, {}
+        return identical(x, value), {}
 
     return fit
 
@@ -105,7 +118,7 @@ def _same(x: Any) -> Any:
 
 def sequence(*patterns: Any) -> Pattern:
     def fit(x: Any) -> Fit:
-        if not type(x).__flags__ & _SEQUENCE:
+        if not type(known(x)).__flags__ & _SEQUENCE:
             return NO
         star = next((i for i, p in enumerate(patterns) if type(p) is tuple), None)
         count = len(x)
@@ -125,20 +138,20 @@ def sequence(*patterns: Any) -> Pattern:
 
 def mapping(name: str | None, keys: tuple[Thunk, ...], *patterns: Pattern) -> Pattern:
     def fit(x: Any) -> Fit:
-        if not type(x).__flags__ & _MAPPING or len(x) < len(keys):
+        if not type(known(x)).__flags__ & _MAPPING or len(x) < len(keys):
             return NO
-        known = [key() for key in keys]
-        twice = [k for k, n in collections.Counter(known).items() if n > 1]
+        wanted = [key() for key in keys]
+        twice = [k for k, n in collections.Counter(wanted).items() if n > 1]
         if twice:
             raise ValueError(f"mapping pattern checks duplicate key ({twice[0]!r})")
         seen(x)
         missing = object()
-        found = [x.get(k, missing) for k in known]
+        found = [x.get(k, missing) for k in wanted]
         if any(v is missing for v in found):
             return NO
         fits, captured = _all(zip(patterns, found, strict=True))
         if name is not None and fits is not False:
-            captured[name] = made({k: v for k, v in x.items() if k not in known})
+            captured[name] = made({k: v for k, v in x.items() if k not in wanted})
         return fits, captured
 
     return fit
@@ -153,7 +166,7 @@ def instance(kind: Thunk, names: tuple[str, ...], *patterns: Pattern) -> Pattern
             match x:  # the error that it is in this version of Python
                 case wanted():
                     pass
-        if not SPECIAL[isinstance](x, wanted):
+        if not SPECIAL[isinstance](known(x), wanted):
             return NO
         count = len(patterns) - len(names)
         own: list[Any] = []

@@ -63,7 +63,7 @@ def changes(owner: Any, method: str) -> bool:
     return False
 
 
-_AUGMENTED: dict[str, Callable[[Any, Any], Any]] = {
+AUGMENTED: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "Div": operator.itruediv,
     "FloorDiv": operator.ifloordiv, "Mod": operator.imod, "Pow": operator.ipow,
     "MatMult": operator.imatmul, "BitAnd": operator.iand, "BitOr": operator.ior,
@@ -94,7 +94,8 @@ def guards() -> Any:
 def attr(owner: Any, name: str) -> Any:
     """`owner.name`"""
     if type(owner) is later.pick:
-        return owner.part(lambda x: attr(x, name))
+        plain = all(_is_plain(x, name) for x in owner.parts)
+        return (owner.read if plain else owner.each)(lambda x: attr(x, name))
     g = guards()
     if g is None:
         return getattr(owner, name)
@@ -121,6 +122,14 @@ def attr(owner: Any, name: str) -> Any:
             return number
         g.attribute(owner, name, value)
     return value
+
+
+def _is_plain(x: Any, name: str) -> bool:
+    """Whether an attribute, if it is there, is there for certain, and no code computes it."""
+    kind = type(x)
+    if isinstance(_on_class(kind, name), property) or hasattr(kind, "__getattr__"):
+        return isinstance(x, Value)
+    return type(getattr(x, "__dict__", {}).get(name)) is not Perhaps
 
 
 def _perhaps_attr(owner: Any, name: str, x: Perhaps) -> Any:
@@ -257,6 +266,9 @@ def set_attr(owner: Any, name: str, value: Any) -> None:
 
 def set_item(owner: Any, key: Any, value: Any) -> None:
     """`owner[key] = value`"""
+    if type(owner) is later.pick:
+        later.put(owner, key, value)
+        return
     users = later.method(owner, "__setitem__")
     if users is not None:
         later.call(users, owner, key, value)
@@ -296,8 +308,10 @@ def del_item(owner: Any, key: Any) -> None:
 
 def augment(x: Any, how: str, value: Any) -> Any:
     """What `x += value` and the like leave in a variable."""
+    if type(value) is later.pick and isinstance(x, Value):
+        return value.each(lambda v: augment(x, how, v))
     if type(x) not in CONTAINERS or capturing.now is None:
-        return _AUGMENTED[how](x, value)
+        return AUGMENTED[how](x, value)
     if type(x) is list and how == "Add":
         later.call(x.extend, value)
         return x
@@ -306,7 +320,7 @@ def augment(x: Any, how: str, value: Any) -> Any:
         return x
     changing(x, f"a change of a {type(x).__name__} in place")
     spell_out(x)
-    return _AUGMENTED[how](x, used(value))
+    return AUGMENTED[how](x, used(value))
 
 
 def augment_attr(owner: Any, name: str, how: str, value: Any) -> None:
@@ -321,7 +335,7 @@ def augment_attr(owner: Any, name: str, how: str, value: Any) -> None:
 def augment_item(owner: Any, key: Any, how: str, value: Any) -> None:
     """`owner[key] += value` and the like"""
     if capturing.now is not None and later.is_dynamic(owner, key):
-        later.augment(owner, key, _AUGMENTED[how], value)
+        later.augment(owner, key, how, value)
         return
     old = item(owner, key)
     new = augment(old, how, value)
@@ -377,6 +391,7 @@ class _Later:
     method: Callable[[Any, str], Any]
     augmented: Callable[[Any, str, Any], Any]
     unless: Callable[[Any, Callable[[], BaseException]], None]
+    error: Callable[[BaseException], Any]
     choose: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
     pick: Any
     is_dynamic: Callable[[Any, Any], bool]
@@ -384,6 +399,8 @@ class _Later:
     get_or: Callable[..., Any]
     put: Callable[[Any, Any, Any], None]
     augment: Callable[..., None]
+    pick_among: Callable[..., Any]
+    instead: Callable[[Any, Any, Any], Any]
     contains: Callable[[Any, Any], Any]
     identical: Callable[[Any, Any], Any]
 

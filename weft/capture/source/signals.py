@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from weft.capture.join import blank
 from weft.capture.refusal import Left as Left
+from weft.capture.things import WHOLE
 
 
 class _Mark:
@@ -52,6 +53,9 @@ class Fault(NamedTuple):
     kind: type
     args: tuple[Any, ...]
     inside: dict[str, Any]
+
+
+WHOLE.add(Fault)
 
 
 class Signal(NamedTuple):

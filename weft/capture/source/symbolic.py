@@ -10,6 +10,7 @@ from weft.buffer.interchange import read_number
 from weft.capture import perhaps
 from weft.capture.aliases import is_unclear
 from weft.capture.effects import Raised, raise_if
+from weft.capture.facts import assume, decided
 from weft.capture.join import (
     Slots,
     blank,
@@ -24,7 +25,7 @@ from weft.control.branches import build_cond
 from weft.control.build import truth
 from weft.control.nodes import BOOL
 from weft.control.region import Region
-from weft.ops.define import Value, constant, data_of, installed
+from weft.ops.define import Value, capturing, constant, data_of, installed
 from weft.ops.elementwise import logical_not
 
 Thunk = Callable[[], Any]
@@ -45,11 +46,15 @@ def branch(
     Of the variables that `get` gives, those with names matter afterwards.
     """
     pred = truth(condition, "if")
+    known = decided(pred)
+    if known is not None:
+        return (then if known else otherwise)()
     before = get()
     slots, regions, ends = Slots(), [], []
     faults = Faults()
     for i, f in enumerate((then, otherwise)):
         region = Region()
+        assume(pred, i == 0, region)
         own = Slots()
 
         def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
@@ -64,6 +69,7 @@ def branch(
             raise_if(pred, region, i)
             faults.drop()
             put(*before)
+            assume(pred, i != 0, capturing.now)
             return (otherwise, then)[i]()
         except Escaped as e:
             ends.append(e)
