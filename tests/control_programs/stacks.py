@@ -57,7 +57,7 @@ def read_while_growing(x, y):
         x = x.abs() * 2 + sum(out) + y
         if len(out) > 2:
             x = x + out[-2] * out[len(out) // 2]
-        out.append(x.clone())
+        out.append(x)
         for i, v in enumerate(out):
             y = y * 0.5 + v * i
     return x, y, out
@@ -95,3 +95,29 @@ def inside(x, y):
                 if y.sum() > 0:
                     stack.push(v + 3)
     return total
+
+
+@case("a list read where it grows, and its last element by another name", *BOTH, lengths=True)
+def read_twice(x, y):
+    out = []
+    while x.sum() < 50:
+        x = x.abs() * 2 + y * x + 3
+        out.append(x)
+        y = y * 0.5 + x
+        for v in out:
+            y = y * 0.5 + v * v * 0.01
+        y = y + x * x * 0.01
+    return x * y, x * x
+
+
+@case("pairs in a list that is read where it grows", *BOTH, lengths=True)
+def read_pairs(x, y):
+    seen, h, c = [], x, y
+    while h.abs().sum() < 60:
+        h, c = h.abs() * 1.5 + c * 0.1 + 1, c * 0.9 + h * h * 0.01
+        seen.append((h, c))
+        total = h * 0
+        for a, b in seen:
+            total = total + a * b
+        c = c + total * 0.001
+    return h * c

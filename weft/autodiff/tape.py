@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
@@ -101,10 +103,34 @@ class Part(Call):
     `read(sum)` the part's sum in the operand's, `put(sum, total)` the operand's with another one.
     """
 
-    __slots__ = ("put", "read", "widen")
+    __slots__ = ("put", "read", "was", "widen")
     widen: Callable[[Value], Value]
     read: Callable[[Value], Value]
     put: Callable[[Value, Value], Value]
+    was: Any  # what the value's note was before it became a part, if it was a value before
+
+
+#: whether a value that has become a part is followed there; gradients of gradients follow it to
+#: where it was before
+parting: ContextVar[bool] = ContextVar("weft_parting", default=True)
+
+
+@contextmanager
+def apart(wanted: bool = True) -> Iterator[None]:
+    """While what has become a part is not followed there."""
+    token = parting.set(parting.get() and not wanted)
+    try:
+        yield
+    finally:
+        parting.reset(token)
+
+
+def _leads(n: Note) -> tuple[Any, ...]:
+    """Where cotangents of a note go."""
+    call = n.call
+    if call.__class__ is Part and call.was is not None and not parting.get():
+        return (call.was,)
+    return n.parents
 
 
 class Row(Call):
@@ -239,7 +265,8 @@ def pull(
     wanted notes are one with others.
     """
     stops = frozenset(wanted or ())
-    needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
+    with apart(create_graph):
+        needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
     pending: dict[Note, Any] = {}
     heap: list[tuple[int, Note]] = []
     found: dict[Any, Value] = dict(sums or {})
@@ -257,7 +284,8 @@ def pull(
                 picked = target.__class__ is Pick
                 n, position = (target.note, target.position) if picked else (target, None)
                 if n.call.__class__ is Part:
-                    target, g = n.parents[0], n.call.widen(g)
+                    whole = _leads(n)[0]
+                    target, g = whole, n.call.widen(g) if whole is n.parents[0] else g
                     continue
                 if n.call.__class__ is Row:
                     left = [*(left or ()), *_split(n, g, is_wanted)]
@@ -324,7 +352,9 @@ def pull(
                 continue
             picked = target.__class__ is Pick
             n, position = (target.note, target.position) if picked else (target, None)
-            if n.call.__class__ is Part:
+            if n.call.__class__ is Part and _leads(n)[0] is not n.parents[0]:
+                left.append((_leads(n)[0], total))
+            elif n.call.__class__ is Part:
                 whole = _sum(n.parents[0], _sum)
                 wide = n.call.widen(total) if whole is None else n.call.put(whole, total)
                 left.append((n.parents[0], wide))
@@ -356,8 +386,9 @@ def pull(
                 if target.__class__ is Pick and now is not None:
                     now = now.get(target.position)
                 break
-            parts.append(target.call)
-            target = target.parents[0]
+            if (whole := _leads(target)[0]) is target.parents[0]:
+                parts.append(target.call)
+            target = whole
         for part in reversed(parts if now is not None else []):
             now = part.read(now)
         return now  # type: ignore[no-any-return]
@@ -365,7 +396,7 @@ def pull(
     # a gradient that is only run: neither noted nor captured
     straight = not create_graph and capturing.now is None
 
-    with standard_mode(), enable_grad() if create_graph else no_grad():
+    with standard_mode(), enable_grad() if create_graph else no_grad(), apart(create_graph):
         for target, g in ys:
             if target is not None and (
                 needed is None or target in stops or _note(target) in needed
@@ -425,8 +456,10 @@ def frontier(
             found[target] = None
             continue
         if types is not None and n.call.__class__ in PARTS:
-            types.update(zip(n.parents, n.call.types, strict=True))
-        stack.extend(p for p in reversed(n.parents) if p is not None)
+            leads = _leads(n)
+            of = n.call.types if leads is n.parents else (n.call.out,)
+            types.update(zip(leads, of, strict=True))
+        stack.extend(p for p in reversed(_leads(n)) if p is not None)
     return list(found)
 
 
@@ -459,13 +492,13 @@ def _leading_to(targets: frozenset[Any], roots: list[Any]) -> set[Any]:
         n, done = stack.pop()
         if done:
             leads[n] = any(
-                p in targets or leads.get(_note(p), False) for p in n.parents if p is not None
+                p in targets or leads.get(_note(p), False) for p in _leads(n) if p is not None
             )
         elif n not in leads:
             leads[n] = False
             if n.__class__ is not Leaf and n not in targets:
                 stack.append((n, True))
-                stack.extend((_note(p), False) for p in n.parents if p is not None)
+                stack.extend((_note(p), False) for p in _leads(n) if p is not None)
     return {n for n, yes in leads.items() if yes}
 
 

@@ -290,6 +290,10 @@ def absorbed(stack: Stack, more: Sequence[Any]) -> Stack:
                 least += 1
             rows = [put_rows(r, at, p) for r, p in zip(rows, before, strict=True)]
         leaves = before if type(v) in (Stack, Run) else _leaves(v)
+        if type(v) not in (Stack, Run, Maybe):
+            for r, p in zip(rows, leaves, strict=True):
+                if isinstance(p, Value):
+                    growing.name(p, r, at)
         for r, old, p in zip(rows, stack.rows, leaves, strict=True):
             if isinstance(p, Value):
                 same(r, old, p)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.autodiff.tape import pull
+from weft.autodiff.tape import apart, pull
 from weft.control.branches import Piece, Pulled, border, nodes_of, note
-from weft.control.growing import Put, go_on, puts, reads, with_last
+from weft.control.growing import Last, Put, go_on, lasts, puts, reads, with_last
 from weft.control.host import again
 from weft.control.nodes import emit, while_grad
 from weft.control.region import Region, close
@@ -40,9 +40,11 @@ def _pulled(
     merged: dict[Any, Any] | None = None,
     put: Sequence[Put] = (),
     leaves: Sequence[Any] = (),
+    last: Sequence[Last] = (),
 ) -> Pulled:
     """A piece pulled back: params, cotangents, sums -> cotangents of `ends`, sums of `groups`.
-    `put`: what it puts into parts of the state whose notes are among `leaves`.
+    `put`: what it puts into parts of the state whose notes are among `leaves`; `last`: which of
+    these are the last elements of others.
     """
     with Region() as back:
         gs = [back.parameter(t) for t in slopes]
@@ -57,12 +59,14 @@ def _pulled(
         roots = first + [(whole.get(i, values[i].note), g) for i, g in of.items()]
         single = reads([n for n, _ in roots], groups, region.since)
         begun.update({r.note: r.sum(begun[r.whole]) for r in single})
+        wholes = {p.rows: (merged or {}).get(leaves[p.rows], leaves[p.rows]) for p in last}
+        parts = {leaves[p.state]: p.note(wholes[p.rows], params) for p in last}
         found = pull(
             roots,
             [*ends, *groups, *(merged or ()), *(r.note for r in single)],
             retain=True,
             sums=begun,
-            merged=merged,
+            merged={**(merged or {}), **parts} if parts else merged,
         )
         found.update({r.whole: r.put(found[r.whole], found[r.note]) for r in single})
         out = [found[e] if e in found else neutral(t) for e, t in zip(ends, end_types, strict=True)]
@@ -114,7 +118,8 @@ def note_while(
 
     def pull_(_: Any, g: dict[Any, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
         if recording.get() or any(type(at) is not int for at in g):
-            return pull_again(loop, g, wanted, sums, list(parents), types)
+            with apart():
+                return pull_again(loop, g, wanted, sums, list(parents), types)
         live = _live(list(g), ends, place)
         asked = {p for p in wanted if p is not None}
         inside = [p for p in asked if any(p in ends[i] for i in live)]
@@ -125,17 +130,20 @@ def note_while(
             return {}
         begun = [sums[p] if p in sums else neutral(types[p]) for p in groups]
         put = puts(inits, params, values, live)
+        known = {p.state for p in put}
+        last_ = [p for p in lasts(inits, values, live) if p.state not in known]
         given = with_last(put, g, outs)
         gs = [given[i] if i in given else neutral(values[i].type) for i in live]
         slopes, totals = [x.type for x in gs], [s.type for s in begun]
         step = _pulled(
             region, values, live, inside, slopes, totals[: len(inside)], params=params,
             ends=[leaves[i] for i in live], end_types=slopes, put=put, leaves=leaves,
+            last=last_,
         )  # fmt: skip
         merged = {leaves[i]: inits[i].note for i in live if inits[i].note in groups}
         last = _pulled(
             region, values, live, groups, slopes, totals, params=params,
-            merged=merged, put=put, leaves=leaves,
+            merged=merged, put=put, leaves=leaves, last=[p for p in last_ if p.starts],
         )  # fmt: skip
         none = _skipped(live, inits, groups, slopes, totals)
         first, second = nodes_of(test), nodes_of(body)
@@ -151,7 +159,8 @@ def note_while(
         return dict(zip(groups, totals_, strict=True))
 
     n = note(while_grad, outs, noted, list(parents), types, pull_)
-    loop = Loop(inits, leaves, test, body, outs)
+    with apart():
+        loop = Loop(inits, leaves, test, body, outs)
     loop.note = n
 
 

@@ -18,13 +18,15 @@ from weft.autodiff.mode import no_grad, recording
 from weft.autodiff.tape import Leaf, Note, Part, Pick, Row, next_serial
 from weft.buffer import Buffer
 from weft.buffer.interchange import read_number
+from weft.control.region import Region
+from weft.ir import Function, Node
 from weft.ops.creation import full
-from weft.ops.define import Call, Value, constant, data_of, installed
+from weft.ops.define import Call, Value, capturing, constant, data_of, installed
 from weft.ops.elementwise import add, astype, where
 from weft.ops.growing import get_rows, many, put_rows
 from weft.ops.joining import concat
 from weft.ops.movement import reshape
-from weft.types import Shape
+from weft.types import Shape, TensorType
 from weft.types.dtype import int64
 from weft.types.record import dataclass
 
@@ -76,13 +78,86 @@ def element(rows: Value, at: Value, made: Value | None = None) -> Value:
         out: Value = get_rows(rows, at, sizes=()) if made is None else made
     if rows.note is None or not recording.get() or not rows.type.dtype.is_float:
         return installed.tensor(out.data)
-    call = Part(get_rows, (rows.type, at.type), {"sizes": ()}, out.type)
-    call.widen = lambda g: put_rows(constant_of(-0.0, rows.type), at, g)
+    return installed.tensor(out.data, _part(rows.type, rows.note, data_of(rows), at, out))
+
+
+def _part(type_: TensorType, whole: Any, data: Any, at: Value, out: Value) -> Note:
+    """The note of a row of a tensor of this type, note and data."""
+    call = Part(get_rows, (type_, at.type), {"sizes": ()}, out.type)
+    call.widen = lambda g: put_rows(constant_of(-0.0, type_), at, g)
     call.read = lambda s: get_rows(s, at, sizes=())
     call.put = lambda s, total: put_rows(s, at, total)
-    saved = (data_of(rows), data_of(at))
-    note = Note(call, (rows.note, None), saved, out.data, next_serial[0]())
-    return installed.tensor(out.data, note)
+    call.was = None
+    return Note(call, (whole, None), (data, data_of(at)), out.data, next_serial[0]())
+
+
+def name(x: Value, rows: Value, at: Value) -> None:
+    """Let a value that has become an element of a list be that from here on, whatever name it is
+    used by: contributions go to the element's sum. What is not of this piece stays what it is.
+    """
+    now = capturing.now
+    if not isinstance(now, Region) or x.note is None or isinstance(x.note, Leaf):
+        return
+    if x.note.serial < now.since:
+        return
+    if rows.note is None or not recording.get() or not rows.type.dtype.is_float:
+        return
+    note, x.note = x.note, element(rows, at, x).note
+    x.note.call.was = note
+
+
+def unnamed(x: Value) -> Value:
+    """The value as it was before it became an element."""
+    was = getattr(x.note.call, "was", None) if x.note.__class__ is Note else None
+    return x if was is None else unnamed(installed.tensor(data_of(x), was))
+
+
+@dataclass(frozen=True, eq=False)
+class Last:
+    """A part of the state that is the last element of a list, of rows that are another part."""
+
+    state: int
+    rows: int
+    place: int  # the part that counts the rows
+    starts: bool  # whether it is before the first step, too
+
+    def at(self, state: Sequence[Value]) -> Value:
+        """Where its row is."""
+        return installed.tensor(data_of(state[self.place])) - 1
+
+    def note(self, whole: Any, state: Sequence[Value]) -> Note:
+        """The element's, where the rows have this note."""
+        rows, x = state[self.rows], state[self.state]
+        return _part(rows.type, whole, data_of(rows), self.at(state), x)
+
+
+def lasts(inits: Sequence[Value], values: Sequence[Value], live: Sequence[int]) -> list[Last]:
+    """The parts of the state that each step leaves as the last elements of lists."""
+    counts = [j for j, v in enumerate(values) if data_of(v).op is add]
+    found = {
+        i: (r, j)
+        for i in live
+        for r in live
+        for j in counts
+        if i != r and _is_last(values[i], values[r], values[j])
+    }
+    return [Last(i, r, j, _is_last(inits[i], inits[r], inits[j])) for i, (r, j) in found.items()]
+
+
+def _is_next(count: Any, at: Any) -> bool:
+    return (
+        count.op is add
+        and count.inputs[0] is at
+        and count.inputs[1].op is constant
+        and count.inputs[1].attr("value") == 1
+    )
+
+
+def _is_last(x: Value, rows: Value, count: Value) -> bool:
+    n = data_of(rows)
+    if n.op is not put_rows or not _is_next(data_of(count), n.inputs[1]):
+        return False
+    return len(n.inputs) == 3 and n.inputs[2] is data_of(x)
 
 
 def behind(rows: Value, parts: Sequence[Value]) -> Value:
@@ -125,12 +200,18 @@ def tie(
     outs: Sequence[Value],
 ) -> None:
     """Let what the last step has put and left in the state be the list's element, of one sum."""
-    for p in puts(inits, params, values, range(len(outs))):
+    put = puts(inits, params, values, range(len(outs)))
+    for p in put:
         if p.state is None or p.spot is not None or p.sizes:
             continue
         if outs[p.rows].note is not None:
             o = outs[p.state]
             o.note = element(outs[p.rows], p.last(outs), o).note
+    known = {p.state for p in put}
+    for q in lasts(inits, values, range(len(outs))):
+        if q.state not in known and outs[q.rows].note is not None:
+            o = outs[q.state]
+            o.note = element(outs[q.rows], q.at(outs), o).note
 
 
 def go_on(sums: dict[Any, Value], target: Any, g: Value) -> None:
@@ -151,12 +232,13 @@ def with_last(put: Sequence[Put], g: dict[Any, Value], outs: Sequence[Value]) ->
 def puts(
     inits: Sequence[Value], params: Sequence[Value], values: Sequence[Value], live: Sequence[int]
 ) -> list[Put]:
-    """What steps put into parts of the state that have cotangents."""
+    """What steps put into parts of the state that have cotangents, and read nothing of."""
     out: list[Put] = []
     counts = {p.data: i for i, p in enumerate(params)}
+    nodes = tuple([data_of(v) for v in values])
     for i in live:
         calls = _calls(values[i], params[i])
-        if not calls or inits[i].note is not None:
+        if not calls or inits[i].note is not None or _is_read(i, calls, params, nodes):
             continue
         first = calls[0][0].inputs[1]
         place = counts.get(first.inputs[1] if first.op is where else first)
@@ -196,6 +278,17 @@ def _calls(value: Value, param: Value) -> list[Any]:
         out.append((n, note))
         n, note = n.inputs[0], note.parents[0]
     return out[::-1] if n is param.data else []
+
+
+def _is_read(i: int, calls: list[Any], params: Sequence[Value], nodes: tuple[Node, ...]) -> bool:
+    """Whether a step does anything else with the rows than to put others behind them."""
+    own = [n for n, _ in calls]
+    rows = {params[i].data, *own}
+    body = Function("body", tuple([p.data for p in params]), nodes)
+    elsewhere = (n for n in body.order if n not in own)
+    return any(x in rows for n in elsewhere for x in n.inputs) or any(
+        n in rows for j, n in enumerate(nodes) if j != i
+    )
 
 
 def _is_behind(calls: list[Any], count: Any, end: Any) -> bool:

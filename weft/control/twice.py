@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.autodiff.mode import no_grad, recording
-from weft.autodiff.tape import Leaf, Pick, pull
+from weft.autodiff.tape import Leaf, Pick, apart, pull
 from weft.control.branches import (
     Piece,
     border,
@@ -26,7 +26,7 @@ from weft.control.branches import (
     nodes_of,
     note,
 )
-from weft.control.growing import Put, go_on, puts, with_last
+from weft.control.growing import Put, go_on, puts, unnamed, with_last
 from weft.control.host import again
 from weft.control.listed import Listed
 from weft.control.nodes import while_, while_grad
@@ -47,7 +47,9 @@ class Loop:
         self, inits: Values, leaves: Sequence[Any], test: Piece, body: Piece, outs: Values
     ) -> None:
         self.inits, self.leaves, self.test, self.body, self.outs = inits, leaves, test, body, outs
-        self.region, self.params, self.values = body
+        self.region, self.params, values = body
+        self.values = [unnamed(v) for v in values]
+        self.body = self.region, self.params, self.values
         self.place = {leaf: i for i, leaf in enumerate(leaves) if leaf is not None}
         self.ends = [self.frontier([v.note]) if v.note is not None else [] for v in self.values]
         self.results = [o.note for o in outs]  # as they are now: a variable may be given another
@@ -242,7 +244,7 @@ def _note_back(loop: Loop, trail: Trail, own: Trail, back: Loop) -> None:
 
     def pull_(_: Any, g: dict[int, Value], wanted: list[Any], sums: dict[Any, Value]) -> Any:
         first_order(while_grad, "second derivatives")
-        with no_grad():
+        with no_grad(), apart():
             return _forth(loop, trail, own, back, g, [p for p in parents if p in wanted], sums)
 
     noted = [v.note is not None for v in back.values]
