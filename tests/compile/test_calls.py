@@ -415,3 +415,11 @@ def test_fast_math_is_asked_for():
     (g,) = wf.grad(lambda w: fast(x, w), (0,))(w)
     (known,) = wf.grad(lambda w: f(x, w), (0,))(w)
     assert abs(g - known).max().item() < 1e-4
+
+
+@pytest.mark.parametrize("label", [-1, -101, 5, 99])
+def test_an_index_out_of_range_is_the_one_that_was_given(label):
+    least = 0 if label < 0 else -5  # what may not count from the end is said so
+    run = wf.compile(lambda x, y: wf.nn.functional.cross_entropy(x, y))
+    with pytest.raises(IndexError, match=rf"expected indices in \[{least}, 5\), got {label}$"):
+        run(wf.zeros((3, 5)), wf.tensor([0, label, 1]))

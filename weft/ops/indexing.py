@@ -23,6 +23,9 @@ from weft.ops.scalar import select
 from weft.types import Shape, TensorType
 from weft.types.dtype import DTYPES, float32, int64
 
+#: what is taken from an index below 0 that must not count from the end: no axis is as long
+BELOW = 1 << 40
+
 
 def check_index(place: str, index: TensorType) -> None:
     if not index.dtype.is_int:

@@ -31,6 +31,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.ir import Location
+from weft.ops.indexing import BELOW
 from weft.runtime import kernels
 from weft.runtime.plan import KEEP_OUTPUT, MAX_CHUNKS, PhaseWord, Plan, Status, Word
 from weft.runtime.pool import MAX_THREADS, Pool
@@ -238,7 +239,11 @@ def raise_at(error: WeftError, loc: Location) -> None:
 def _meaning(plan: Plan | None, status: int, detail: int, args: tuple[Any, ...]) -> WeftError:
     place = plan.place if plan is not None else "launch"
     if status == Status.INDEX:
-        return IndexRangeError(place, expected="indices within the axis", got=str(detail))
+        n = plan.reach if plan is not None else None
+        below = detail < -BELOW // 2  # one that does not count from the end
+        least = 0 if below else f"-{n}"
+        expected = "indices within the axis" if n is None else f"indices in [{least}, {n})"
+        return IndexRangeError(place, expected=expected, got=str(detail + BELOW * below))
     if status == Status.MEMORY:
         return AllocationError(
             place,

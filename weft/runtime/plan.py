@@ -100,6 +100,14 @@ class Plan:
         node = self._failed()
         return None if node is None else node.loc
 
+    @property
+    def reach(self) -> int | None:
+        """How long the axis is that an op of a program indexes."""
+        node = self._failed()
+        axis = None if node is None else dict(node.attrs).get("axis")
+        shape = getattr(node.inputs[0].type, "shape", ()) if node is not None else ()
+        return shape[axis] if isinstance(axis, int) and axis < len(shape) else None
+
     def _failed(self) -> Node | None:
         words = self.memory[0]
         if not words[Word.FAILED]:

@@ -12,19 +12,18 @@ from weft.buffer import Buffer
 from weft.errors import IndexRangeError
 from weft.ops.define import Value
 from weft.ops.elementwise import astype, less, where
+from weft.ops.indexing import BELOW
 from weft.types.dtype import int64
 
 
-def refuse_negative(index: Value, n: Any) -> Value:
+def refuse_negative(index: Value) -> Value:
     """The indices, those below 0 made ones that are out of range: here they don't count from the
     end.
     """
-    d = index.type.dtype
-    if d.kind == "u":
+    if index.type.dtype.kind == "u":
         return index
-    if n > np.iinfo(d.np).max:
-        index = astype(index, dtype=int64)
-    return where(less(index, 0), n, index)
+    wide = astype(index, dtype=int64)
+    return where(less(wide, 0), wide - BELOW, wide)
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
         raise ShapeError("embedding", expected="a table (n, d)", got=str(table.type))
     n: int = table.type.shape[0]  # type: ignore[assignment]
     with indices_of("embedding", "rows", n, index):
-        rows = take(table, refuse_negative(index, n), axis=0)
+        rows = take(table, refuse_negative(index), axis=0)
     if padding_idx is None:
         return rows
     padding_idx = integer(padding_idx, "embedding")

@@ -265,7 +265,7 @@ class _Rows:
         if held.min <= left <= held.max:
             self.kept = not_equal(flat, left)
             flat = where(self.kept, flat, 0)
-        self.given, self.index = flat, refuse_negative(flat, classes)
+        self.given, self.index = flat, refuse_negative(flat)
 
     def finish(self, loss: Value, weight: Any, how: str, *, weigh: bool = True) -> Any:
         """Leave out what is ignored, weigh the rest (unless it is weighed already), and reduce."""
