@@ -130,6 +130,25 @@ def local_class(x, y):
     return Holder(x).get() + y
 
 
+class Doubled:
+    def step(self, x):
+        return x * 2 + 1
+
+
+class Tripled(Doubled):
+    def step(self, x):
+        if x.sum() > 0:
+            x = super().step(x)
+        while x.sum() < 9:
+            x = super().step(x) * 1.5 + 2
+        return x
+
+
+@case("super() in branches and loops", (X, Y), (-X, Y))
+def inherited(x, y):
+    return Tripled().step(x) + y
+
+
 @case("functions, closures, nonlocal, lambdas", (X, Y), (-X, Y))
 def closures(x, y):
     total = x * 0

@@ -128,6 +128,7 @@ class Expressions(ast.NodeTransformer):
     """
 
     operating = False
+    first = ""  # the first parameter: in a method, what `super()` is of
 
     def __init__(self, owner: str) -> None:
         self.owner = owner.lstrip("_")
@@ -199,6 +200,9 @@ class Expressions(ast.NodeTransformer):
         else:
             self.generic_visit(node)
         if plain:
+            if node.func.id == "super" and self.first and not node.args:  # type: ignore[attr-defined]
+                names = ("__class__", self.first)  # in a path, a function, it finds neither itself
+                node.args = [at(node, ast.Name(n, ast.Load())) for n in names]
             return node
         return at(node, ast.Call(operator("call"), [node.func, *node.args], node.keywords))
 

@@ -76,6 +76,7 @@ class Statements(Assignments):
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
         """The function converted, without its decorators."""
         body = node.body
+        self.first = next((a.arg for a in (*node.args.posonlyargs, *node.args.args)), "")
         kinds = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
         plain = isinstance(node, ast.AsyncFunctionDef) or any(
             isinstance(n, kinds) for n in inside(body)
