@@ -79,7 +79,7 @@ def copied(node: Any) -> Any:
         return [copied(n) for n in node]
     if not isinstance(node, ast.AST):
         return node
-    new = node.__class__()
+    new = node.__class__.__new__(node.__class__)  # its fields are given below
     fields = new.__dict__
     for name, x in node.__dict__.items():  # where it is and what is marked, too
         fields[name] = copied(x) if x.__class__ is list or isinstance(x, ast.AST) else x
