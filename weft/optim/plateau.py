@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.errors import DTypeError, ShapeError
 from weft.optim.optimizer import Optimizer
-from weft.optim.schedule import expect_optimizer
+from weft.optim.schedule import expect_optimizer, expect_outside
 from weft.tensor.arguments import integer, number, word
 
 
@@ -56,6 +56,7 @@ class ReduceLROnPlateau:
 
     def step(self, metrics: Any) -> None:
         """Tell the metric of an epoch."""
+        expect_outside(self)
         now = float(metrics)
         self.last_epoch += 1
         if self._better(now):
