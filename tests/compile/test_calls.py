@@ -415,3 +415,9 @@ def test_fast_math_is_asked_for():
     (g,) = wf.grad(lambda w: fast(x, w), (0,))(w)
     (known,) = wf.grad(lambda w: f(x, w), (0,))(w)
     assert abs(g - known).max().item() < 1e-4
+
+
+def test_a_compiled_function_says_what_it_is():
+    f = wf.compile(lambda x: x)
+    f(wf.ones(2))
+    assert repr(f) == "<wf.compile of <lambda>, 1 captures>"

@@ -163,6 +163,19 @@ def test_arguments_that_are_called_otherwise():
         wf.sort(X, nothing=1)
 
 
+def test_pytorchs_tensors_are_named_with_the_library():
+    theirs = type("Tensor", (), {"__module__": "torch"})()
+    hint = r"got torch.Tensor; make a tensor with wf.tensor\(...\)$"
+    for wrong in (
+        lambda: X + theirs,
+        lambda: theirs * X,
+        lambda: X @ theirs,
+        lambda: wf.nn.functional.relu(theirs),
+    ):
+        with pytest.raises(wf.errors.DTypeError, match=hint):
+            wrong()
+
+
 def test_an_axis_may_be_positional():
     x = wf.tensor([[3.0, 1.0], [2.0, 4.0]])
     assert wf.stack([x, x], 1).shape == (2, 2, 2) and wf.concat([x, x], 1).shape == (2, 4)

@@ -95,6 +95,9 @@ class Compiled(Generic[P, R]):
             return self.function(*args, **kwargs)
         return program(leaves)  # type: ignore[no-any-return]
 
+    def __repr__(self) -> str:
+        return f"<wf.compile of {self.name}, {self.captures} captures>"
+
     def _remember(self, quick: Any, program: Executable) -> None:
         if len(self.quick) >= BUDGET:
             self.quick.clear()
