@@ -153,14 +153,17 @@ def test_arguments_that_are_called_otherwise():
             call()
     with pytest.raises(TypeError, match=r"'unbiased'; Weft says correction=1$"):
         X.std(1, unbiased=True)
-    with pytest.raises(TypeError, match=r"^DataLoader\(\) .* 'num_workers'; Weft says workers=$"):
+    with pytest.raises(
+        TypeError, match=r"^DataLoader.__init__\(\) .* 'num_workers'; Weft says workers=$"
+    ):
         wf.data.DataLoader([1, 2], num_workers=2)
     with pytest.raises(TypeError, match=r"'pin_memory'; there is nothing to pin: leave it out$"):
         wf.data.DataLoader([1, 2], batch_size=2, pin_memory=True)
     with pytest.raises(TypeError, match=r"^compile\(\) .* 'fullgraph'; Weft says fallback=False$"):
         wf.compile(lambda x: x, fullgraph=True)
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'nothing'$"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'nothing'$") as e:
         wf.sort(X, nothing=1)
+    assert e.traceback[-1].path.name == "test_elsewhere.py"
 
 
 def test_pytorchs_tensors_are_named_with_the_library():

@@ -315,9 +315,10 @@ def says_keywords(f: Callable[P, R]) -> Callable[P, R]:
         except TypeError as e:
             if e.__traceback__ is None or e.__traceback__.tb_next is not None:
                 raise  # the function's own
-            unknown = {k: True for k in kwargs if k in KEYWORDS and repr(k) in str(e)}
-            if not unknown:
-                raise
-        raise no_keyword(f.__qualname__.removesuffix(".__init__"), **unknown)
+            said = [KEYWORDS[k] for k in kwargs if k in KEYWORDS and repr(k) in str(e)]
+            if said:
+                e.args = (f"{e}; {said[0]}",)
+            e.__traceback__ = None  # on the caller's line, as without this function
+            raise
 
     return call

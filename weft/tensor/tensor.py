@@ -237,7 +237,7 @@ class Tensor(Value):
         if self.__class__ is Tensor:
             self.data = data
         else:
-            Value.data.__set__(self, data)  # `p.data = v` is refused
+            Value.data.__set__(self, data)  # type: ignore[misc]  # `p.data = v` is refused
 
     # Python protocols
 
