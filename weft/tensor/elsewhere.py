@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from weft.errors import DTypeError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -292,15 +294,16 @@ def no_name(
     return AttributeError(said, name=name)
 
 
-def no_keyword(place: str, **given: object) -> TypeError:
+def no_keyword(place: str, **given: object) -> DTypeError:
     """The error for arguments that are called otherwise, of which those that are None were not
     given.
 
     >>> print(no_keyword("sum", dim=1, keepdim=None))
-    sum() got an unexpected keyword argument 'dim'; Weft says axis=
+    sum(): got an unexpected keyword argument 'dim'; Weft says axis=
     """
     name = next(k for k, v in given.items() if v is not None)
-    return TypeError(f"{place}() got an unexpected keyword argument {name!r}; {KEYWORDS[name]}")
+    got = f"an unexpected keyword argument {name!r}"
+    return DTypeError(f"{place}()", got=got, hint=KEYWORDS[name])
 
 
 def says_keywords(f: Callable[P, R]) -> Callable[P, R]:
