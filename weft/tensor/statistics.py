@@ -163,47 +163,59 @@ def std(x: Any, axis: Any = None, keepdims: bool = False, *, correction: float =
     )
 
 
-@says_keywords
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Whether some element is not zero.
 
     >>> import weft as wf
     >>> wf.any(wf.tensor([[True, False], [False, False]]), axis=1)
     tensor([ True, False])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("any", dim=dim, keepdim=keepdim)
     return _fold(ops.any, x, axis, keepdims)
 
 
-@says_keywords
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Whether no element is zero.
 
     >>> import weft as wf
     >>> wf.all(wf.tensor([[True, True], [True, False]]), axis=1)
     tensor([ True, False])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("all", dim=dim, keepdim=keepdim)
     return _fold(ops.all, x, axis, keepdims)
 
 
-@says_keywords
-def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def argmax(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Where the first largest element is, along an axis or in row-major order.
 
     >>> import weft as wf
     >>> wf.argmax(wf.tensor([[1.0, 5.0], [7.0, 4.0]]), axis=1), wf.argmax(wf.tensor([1, 3, 3]))
     (tensor([1, 0]), tensor(1))
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("argmax", dim=dim, keepdim=keepdim)
     return _position(ops.argmax, x, axis, keepdims)
 
 
-@says_keywords
-def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def argmin(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Where the first smallest element is, along an axis or in row-major order.
 
     >>> import weft as wf
     >>> wf.argmin(wf.tensor([[1.0, 5.0], [7.0, 4.0]]), axis=0, keepdims=True)
     tensor([[0, 1]])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("argmin", dim=dim, keepdim=keepdim)
     return _position(ops.argmin, x, axis, keepdims)
 
 
