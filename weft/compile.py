@@ -37,6 +37,7 @@ from weft.runtime.executable import Executable
 from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.runtime.start import engine, machine
+from weft.tensor.elsewhere import says_keywords
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -185,6 +186,7 @@ def compile(
     fallback: bool = True,
     fast_math: bool = False,
 ) -> Compiled[P, R]: ...
+@says_keywords
 def compile(
     fn_or_module: Any = None,
     *,

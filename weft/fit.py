@@ -28,6 +28,7 @@ from weft.errors import ArtifactError, DTypeError, ShapeError, StateError
 from weft.nn.module import Module
 from weft.nn.state import as_tensor
 from weft.optim.clipping import clip_grad_norm_
+from weft.optim.one_cycle import OneCycleLR
 from weft.optim.optimizer import Optimizer
 from weft.optim.plateau import ReduceLROnPlateau
 from weft.tensor.arguments import flag, integer, number, word
@@ -49,7 +50,7 @@ def fit(
     validation: Iterable[Any] | None = None,
     metrics: Mapping[str, Loss] | None = None,
     scheduler: Any = None,
-    scheduler_step: str = "epoch",
+    scheduler_step: str | None = None,
     max_norm: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = True,
@@ -66,12 +67,13 @@ def fit(
     and `metrics` are functions of output and target; their means over an epoch's examples are its
     numbers, with `val_` in front for `validation`.
 
-    `scheduler` goes on after every "epoch" or "step"; gradients are clipped to `max_norm`. With a
-    path as `checkpoint`, one is written after each epoch and upon Ctrl-C, and if there is one it is
-    gone on from (unless `resume` is False). Training ends early after `early_stop` epochs without a
-    lower loss (that of `validation` if there is one), or when a callback, which gets an epoch's
-    numbers, gives True. In the folder `tensorboard` a file of events has the loss of every step,
-    the numbers of every epoch and the learning rate.
+    `scheduler` goes on after every "epoch" or "step", as `scheduler_step` says; where it says
+    nothing, OneCycleLR after every step and others after every epoch. Gradients are clipped to
+    `max_norm`. With a path as `checkpoint`, one is written after each epoch and upon Ctrl-C, and if
+    there is one it is gone on from (unless `resume` is False). Training ends early after
+    `early_stop` epochs without a lower loss (that of `validation` if there is one), or when a
+    callback, which gets an epoch's numbers, gives True. In the folder `tensorboard` a file of
+    events has the loss of every step, the numbers of every epoch and the learning rate.
 
     >>> import weft as wf
     >>> x = wf.linspace(-1, 1, 40).reshape(-1, 1)
@@ -91,6 +93,8 @@ def fit(
     patience = None if early_stop is None else integer(early_stop, f"{place} early_stop")
     if patience is not None and patience < 1:
         raise ShapeError(place, expected="an early_stop of 1 epoch or more", got=str(patience))
+    if scheduler_step is None:
+        scheduler_step = "step" if isinstance(scheduler, OneCycleLR) else "epoch"
     word(scheduler_step, f"{place} scheduler_step", ("epoch", "step"))
     if scheduler_step == "step" and isinstance(scheduler, ReduceLROnPlateau):
         expected, got = 'scheduler_step="epoch"', '"step"'
@@ -126,7 +130,7 @@ def fit(
         finally:
             model.train(was_training)
     if stopping():
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(*([f"saved to {path}; call it again to go on"] if path else []))
     return loop.history
 
 

@@ -119,6 +119,28 @@ def test_custom_vjp_replaces_the_gradient():
     assert log1pexp(wf.tensor([0.0])).item() == pytest.approx(math.log(2))
 
 
+def test_custom_vjp_without_a_gradient_is_an_error_where_one_is_wanted():
+    @wf.custom_vjp
+    def double(x):
+        return x * 2.0
+
+    assert double(wf.tensor([1.0])).tolist() == [2.0]
+    with pytest.raises(GradError, match=r"give it one with double.defvjp\(forward, backward\)$"):
+        wf.grad(lambda x: double(x).sum())(wf.tensor([1.0]))
+
+
+def test_custom_vjp_takes_arguments_by_name():
+    @wf.custom_vjp
+    def scaled(x, by=1.0, *, bias=0.0):
+        return x * by + bias
+
+    scaled.defvjp(lambda x, by: (x * by, by), lambda by, g: (g * (by + 1.0), None))
+    g = wf.grad(lambda x: scaled(by=3.0, x=x).sum())(wf.tensor([1.0]))
+    assert g.tolist() == [4.0]
+    with pytest.raises(GradError, match=r"given by position, in a custom_vjp, got bias$"):
+        scaled(wf.tensor([1.0]), bias=1.0)
+
+
 def test_custom_vjp_counts_its_cotangents():
     @wf.custom_vjp
     def f(x, y):

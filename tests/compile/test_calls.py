@@ -423,3 +423,9 @@ def test_an_index_out_of_range_is_the_one_that_was_given(label):
     run = wf.compile(lambda x, y: wf.nn.functional.cross_entropy(x, y))
     with pytest.raises(IndexError, match=rf"expected indices in \[{least}, 5\), got {label}$"):
         run(wf.zeros((3, 5)), wf.tensor([0, label, 1]))
+
+
+def test_a_compiled_function_says_what_it_is():
+    f = wf.compile(lambda x: x)
+    f(wf.ones(2))
+    assert repr(f) == "<wf.compile of <lambda>, 1 captures>"

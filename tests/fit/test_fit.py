@@ -157,7 +157,7 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(tmp_path, at):
     whole, history = run(compile=False)
     path = tmp_path / "run.wf"
     model, opt, schedule, loader = make()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^saved to .*run.wf; call it again to go on$"):
         wf.fit(
             model, interrupting(at), opt, loader, epochs=4, scheduler=schedule, checkpoint=path,
             compile=False, progress=False,
@@ -440,3 +440,17 @@ def fields_of(data):
         size = {1: 8, 5: 4}.get(kind) or varint()
         yield number, data[at : at + size]
         at += size
+
+
+def test_a_schedule_of_one_cycle_goes_on_after_every_step():
+    model, opt, _, loader = make()
+    total = 2 * len(loader)
+    cycle = wf.optim.OneCycleLR(opt, max_lr=0.1, total_steps=total + 1)
+    wf.fit(model, F.cross_entropy, opt, loader, epochs=2, scheduler=cycle, progress=False)
+    assert cycle.last_epoch == total
+    cycle = wf.optim.OneCycleLR(opt, max_lr=0.1, total_steps=9)
+    wf.fit(
+        model, F.cross_entropy, opt, loader, epochs=2, scheduler=cycle, scheduler_step="epoch",
+        progress=False,
+    )  # fmt: skip
+    assert cycle.last_epoch == 2

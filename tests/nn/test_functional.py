@@ -187,3 +187,15 @@ def test_cross_entropy_rows_do_not_depend_on_each_other():
         for i in range(7)
     ]
     assert whole.tobytes() == np.array(alone).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [wf.int64, wf.uint8, wf.int8, wf.uint64], ids=str)
+def test_one_hot_in_a_program_checks_its_indices_too(dtype):
+    known = wf.compile(lambda y: F.one_hot(y, 5) * 0.5, fallback=False)
+    y = wf.tensor([[0, 4], [1, 1]], dtype=dtype)
+    assert known(y).tolist() == (F.one_hot(y, 5) * 0.5).tolist()
+    for wrong in ([[5, 0], [0, 0]], *([[[0, -1], [0, 0]]] if dtype.kind == "i" else [])):
+        with pytest.raises(wf.errors.IndexRangeError):
+            known(wf.tensor(wrong, dtype=dtype))
+    with pytest.raises(wf.errors.CaptureError, match=r"say how many classes there are$"):
+        wf.compile(lambda y: F.one_hot(y), fallback=False)(y)

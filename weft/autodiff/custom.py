@@ -5,6 +5,7 @@ derived vjp of composites.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -59,10 +60,18 @@ class custom_vjp:
         """Say how to run forward and backward."""
         self._forward, self._backward = forward, backward
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        args = self._positional(args, named) if named else args
         tensors = [x for x in args if isinstance(x, Value)]
-        if self._forward is None or not recording.get() or all(x.note is None for x in tensors):
+        if not recording.get() or all(x.note is None for x in tensors):
             return self.f(*args)
+        if self._forward is None:
+            raise GradError(
+                self.f.__name__,
+                expected="a gradient of its own, as a custom_vjp",
+                got="none",
+                hint=f"give it one with {self.f.__name__}.defvjp(forward, backward)",
+            )
         with no_grad():
             pair = self._forward(*_frozen(args))
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -79,6 +88,16 @@ class custom_vjp:
         )
         note(Call(op, types_of(args), {}), args, fresh)
         return fresh if isinstance(out, tuple) else fresh[0]
+
+    def _positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        bound = inspect.signature(self.f).bind(*args, **named)
+        if bound.kwargs:
+            raise GradError(
+                self.f.__name__,
+                expected="arguments that may be given by position, in a custom_vjp",
+                got=", ".join(bound.kwargs),
+            )
+        return bound.args
 
     def _pull(self, kept: Any, count: int, g: Any, y: Any, *xs: Any) -> tuple[Any, ...]:
         given = self._backward(kept, g)  # type: ignore[misc]

@@ -12,7 +12,7 @@ from weft.capture.effects import Raised
 from weft.capture.guards import Guards, Held
 from weft.capture.join import Unfit
 from weft.capture.perhaps import Perhaps
-from weft.capture.refusal import located
+from weft.capture.refusal import NO_SOURCE, READABLE, defined, located, on_line
 from weft.capture.runs import Maybe, settled
 from weft.capture.signature import Marks, has_elements, opened
 from weft.capture.source.convert import operating, was_operator
@@ -23,7 +23,7 @@ from weft.capture.things import holds
 from weft.capture.trace import Cell, Trace
 from weft.capture.unions import ended
 from weft.errors import CaptureError, called
-from weft.ir import Function, Location, Node
+from weft.ir import Function, Node
 from weft.ops.define import Call, Value, as_node, installed
 from weft.ops.elementwise import add
 from weft.ops.movement import alias
@@ -168,8 +168,10 @@ def captured(
             except Exception as e:
                 if len(hints) < len(trace.settled):
                     raise Unsized(_so_far(trace, firsts, before), e) from e
+                if isinstance(e, CaptureError):
+                    on_line(e, f, trace.guards.unguarded)
                 raise
-            _no_side_effects(trace)
+            _no_side_effects(trace, f)
             _is_known(f, out)
             name = getattr(f, "__name__", type(f).__name__)
             return finish(trace, name, out, stands, firsts, before)
@@ -196,24 +198,24 @@ def _so_far(trace: Trace, firsts: list[int], before: dict[int, Node]) -> Capture
     )
 
 
-def _no_side_effects(trace: Trace) -> None:
+def _no_side_effects(trace: Trace, f: Callable[..., Any]) -> None:
     """A program updates tensors; other things that a function changes would be changed once."""
+    place = located("capture", defined(f))
     for w in trace.guards.writes.values():
         raise CaptureError(
-            "capture",
+            place,
             expected="a function that changes nothing outside but tensors",
             got=f"an assignment to {w.said}",
             hint="keep it in a tensor and assign() to that, or do it outside",
         )
     for reason in trace.guards.unguarded:
-        raise CaptureError("capture", expected="code that can be read", got=reason)
+        hint = READABLE if reason.endswith(NO_SOURCE) else ""
+        raise CaptureError(place, expected="code that can be read", got=reason, hint=hint)
 
 
 def _is_known(f: Callable[..., Any], out: Any) -> None:
     """A result has one structure, whatever path the program takes."""
-    code = getattr(f, "__code__", None)
-    loc = None if code is None else Location(code.co_filename, code.co_firstlineno)
-    place = located("a result", loc)
+    place = located("a result", defined(f))
     try:
         _, form = flatten(settled(out))
     except CaptureError as e:

@@ -15,6 +15,7 @@ from weft.data.workers import Ended, InTurn, Team, stopped
 from weft.errors import DTypeError, ShapeError
 from weft.tensor.arguments import flag, integer
 from weft.tensor.data import tensor
+from weft.tensor.elsewhere import says_keywords
 from weft.tensor.random import randint
 
 Fetch = Callable[[Any], Any]
@@ -37,6 +38,7 @@ class DataLoader:
     tensor([4]) tensor([16])
     """
 
+    @says_keywords
     def __init__(
         self,
         dataset: Any,

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from weft.autodiff.mode import recording
 from weft.capture.capture import Captured, Unsized, capture
 from weft.capture.instantiate import instantiate, with_names
+from weft.capture.refusal import shortened
 from weft.capture.roomy import Rows, candidates, roomy
 from weft.capture.signature import Marks, Policy, kind, signature, why
 from weft.capture.source import operators
@@ -85,10 +86,17 @@ class Compiled(Generic[P, R]):
                 return program(leaves)  # type: ignore[no-any-return]
         if key in self.eager:
             return self.function(*args, **kwargs)
-        program = self._capture(key, leaves, form)
+        try:
+            program = self._capture(key, leaves, form)
+        except Exception as e:
+            e.__traceback__ = shortened(e)
+            raise
         if program is None:
             return self.function(*args, **kwargs)
         return program(leaves)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<wf.compile of {self.name}, {self.captures} captures>"
 
     def _remember(self, quick: Any, program: Executable) -> None:
         if len(self.quick) >= BUDGET:

@@ -48,7 +48,7 @@ def user_location() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not _is_internal(code.co_filename):
+        if not is_internal(code.co_filename):
             key = (id(code), frame.f_lasti)
             found = _known.get(key)
             if found is None:
@@ -67,7 +67,8 @@ _MOST = 1 << 16
 
 
 @lru_cache(maxsize=4096)
-def _is_internal(file: str) -> bool:
+def is_internal(file: str) -> bool:
+    """Whether a file is of this package or of Python's own library."""
     if file.startswith((_PACKAGE, "<frozen ")):
         return True
     return file.startswith(_LIBRARY) and not file[len(_LIBRARY) :].startswith(_INSTALLED)

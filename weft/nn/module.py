@@ -15,6 +15,7 @@ from weft.nn.state import Loaded, fitting
 from weft.ops.define import capturing, inside, installed
 from weft.tensor.arguments import flag
 from weft.tensor.dtypes import astype
+from weft.tensor.elsewhere import MODULE_ADVICE, put_elsewhere
 from weft.tensor.tensor import Tensor
 from weft.types import DType, as_dtype
 from weft.types.dtype import bfloat16, float16, float32, float64
@@ -400,6 +401,9 @@ class Module:
             return f"{type(self).__name__}({said})"
         lines = "".join(f"\n  {line}" for line in ([said] if said else []) + inside)
         return f"{type(self).__name__}({lines}\n)"
+
+
+put_elsewhere(Module, MODULE_ADVICE)
 
 
 def _joined(prefix: str, name: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.autodiff.tape import Leaf
 from weft.buffer.interchange import copy_from_numpy
-from weft.ops.define import capturing
+from weft.ops.define import Value, capturing
 from weft.tensor.arguments import flag
 from weft.tensor.data import tensor
 from weft.tensor.tensor import Tensor
@@ -50,6 +50,15 @@ class Parameter(Tensor):
             was.grad, self._rested = None, was
         elif was is None and self.leaf is not None and self._rested is not None:
             self.note = self.leaf = self._rested
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "data" and (isinstance(value, Value) or hasattr(value, "__array__")):
+            raise AttributeError(
+                "'Parameter' object's data is its memory and can't be set; Weft says p.assign(v)",
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"Parameter{repr(self.detach()).removeprefix('tensor')}"

@@ -28,9 +28,13 @@ from weft.optim.schedule import (
     StepLR as StepLR,
 )
 from weft.optim.sgd import SGD as SGD
-from weft.tensor.elsewhere import OPTIM as _NAMES, no_name as _no_name
+from weft.tensor.elsewhere import (
+    OPTIM as _NAMES,
+    OPTIM_ADVICE as _ADVICE,
+    no_name as _no_name,
+)
 
 if not _typing.TYPE_CHECKING:  # a checker should see what is there
 
     def __getattr__(name):
-        raise _no_name("weft.optim", name, _NAMES)
+        raise _no_name("weft.optim", name, _NAMES, _ADVICE)

@@ -9,7 +9,7 @@ from typing import Any
 from weft.errors import DTypeError, ShapeError
 from weft.ops.define import standard_mode
 from weft.optim.optimizer import Optimizer
-from weft.optim.schedule import expect_optimizer
+from weft.optim.schedule import expect_optimizer, expect_outside
 from weft.tensor.arguments import integer, number, word
 
 
@@ -57,6 +57,7 @@ class ReduceLROnPlateau:
 
     def step(self, metrics: Any) -> None:
         """Tell the metric of an epoch."""
+        expect_outside(self)
         now = float(metrics)
         with standard_mode():
             self._tell(now)

@@ -12,12 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from weft.capture.refusal import refused
 from weft.errors import DTypeError, ShapeError, StateError
-from weft.ops.define import standard_mode
+from weft.ops.define import capturing, standard_mode
 from weft.optim.optimizer import Group, Optimizer
 from weft.tensor.arguments import integer, number
 
 Lambda = Callable[[int], float]
+
+
+def expect_outside(schedule: object) -> None:
+    """Refuse to go on in a program, whose numbers a schedule would not see again."""
+    if capturing.now is not None:
+        hint = "call it after the compiled step, which reads the learning rate in every call"
+        where = "a call outside of a compiled function"
+        raise refused(f"{type(schedule).__name__}.step()", where, "one inside", hint)
 
 
 class LRScheduler:
@@ -66,6 +75,7 @@ class LRScheduler:
 
     def step(self) -> None:
         """Go on to the next epoch."""
+        expect_outside(self)
         self.last_epoch += 1
         with standard_mode():
             for group, lr in zip(self.groups, self.get_lr(), strict=True):
@@ -414,6 +424,7 @@ class SequentialLR(LRScheduler):
         self.schedulers[0].step()
 
     def step(self) -> None:
+        expect_outside(self)
         self.last_epoch += 1
         i = bisect_right(self.milestones, self.last_epoch)
         schedule = self.schedulers[i]

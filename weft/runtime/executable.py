@@ -4,19 +4,34 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from weft.autodiff.mode import recording
-from weft.capture.capture import Captured
+from weft.autodiff.tape import Leaf
+from weft.capture.capture import Captured, Write
 from weft.capture.numbers import Reader, checker, reader
 from weft.capture.runs import Run, returned
 from weft.capture.trace import Cell
 from weft.ir import Function
-from weft.ops.define import capturing, changes, installed
+from weft.ops.define import Value, capturing, changes, installed
 from weft.runtime.gradient import Gradient
 from weft.runtime.native_program import Native
 from weft.types.size import Number
+
+_data = attrgetter("data")
+_put_data = vars(Value)["data"].__set__
+_put_grad = vars(Leaf)["grad"].__set__
+
+
+@dataclass
+class Puts:
+    """Results that go to places that are the same in every call."""
+
+    owners: list[Any] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
 
 
 class Executable:
@@ -68,9 +83,20 @@ class Executable:
             and self.arguments == tuple(range(len(self.arguments)))
         )
 
+        #: where results go that go to the same place in every call, and which results
+        self.puts, self.grads = Puts(), Puts()
+        self.other_writes = [w for w in captured.writes if not self._fixed(w)]
         self.spent, self.exact = captured.spent, captured.exact
         self.fixed = tuple([o.value for o in outs])
         self.pick = self._picker() if self.direct and self.flat is tuple else None
+
+    def _fixed(self, w: Write) -> bool:
+        if w.cell is None or w.cell.argument is not None or w.inside or w.result is None:
+            return False
+        to = self.grads if w.cell.is_grad else self.puts
+        to.owners.append(w.cell.owner)
+        to.results.append(w.result)
+        return True
 
     def _picker(self) -> Callable[[tuple[Any, ...]], Any] | None:
         """What takes a flat tuple of returned values out of results, arguments and fixed values."""
@@ -176,22 +202,29 @@ class Executable:
     def _finish(self, leaves: Sequence[Any], outs: tuple[Any, ...]) -> Any:
         """Put new values where they belong and results into their structure."""
         captured = self.captured
-        owners, names, values = [], [], []
-        for w in captured.writes:
+        owners, values, leaves_of, grads = [], [], [], []  # of the other writes
+        for w in self.other_writes:
             made = None if w.result is None else outs[w.result]
             if w.cell is not None and w.cell.is_grad:
                 owner = w.cell.owner if w.cell.argument is None else leaves[w.cell.argument].leaf
-                name, value = "grad", made
-                if w.inside:
-                    owner, name, value = owner.grad, "data", made.data  # type: ignore[union-attr]
+                if not w.inside:
+                    leaves_of.append(owner)
+                    grads.append(made)
+                    continue
+                owner = owner.grad
             else:
                 owner = leaves[w.argument] if w.cell is None else w.cell.owner  # type: ignore[index]
-                name, value = "data", made.data  # type: ignore[union-attr]
             owners.append(owner)
-            names.append(name)
-            values.append(value)
+            values.append(made.data)  # type: ignore[union-attr]
         # all of it or nothing: no signal is handled and no other thread runs inside of this
-        deque(map(setattr, owners, names, values), 0)
+        out = outs.__getitem__
+        puts = (
+            map(_put_data, self.puts.owners, map(_data, map(out, self.puts.results))),
+            map(_put_grad, self.grads.owners, map(out, self.grads.results)),
+            map(_put_data, owners, values),
+            map(_put_grad, leaves_of, grads),
+        )
+        deque(chain.from_iterable(puts), 0)
         found = [
             outs[o.result]
             if o.result is not None

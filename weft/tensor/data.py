@@ -195,9 +195,16 @@ def lift(x: Any) -> Any:
     raise DTypeError(
         "operand",
         expected="a tensor, a NumPy array or a number",
-        got=type(x).__name__,
+        got=_class_of(x),
         hint="make a tensor with wf.tensor(...)",
     )
+
+
+def _class_of(x: Any) -> str:
+    """What an object is; of what module, if it isn't Python's."""
+    kind = type(x)
+    module = kind.__module__.split(".")[0]
+    return kind.__name__ if module in ("builtins", "__main__") else f"{module}.{kind.__name__}"
 
 
 installed.lift = lift

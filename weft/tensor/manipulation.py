@@ -16,6 +16,7 @@ from weft.ops.elementwise import astype, not_equal, subtract
 from weft.ops.indexing import take
 from weft.ops.movement import broadcast_to, permute_dims, reshape, slice_
 from weft.tensor.arguments import integer, sizes, value
+from weft.tensor.elsewhere import no_keyword, says_keywords
 from weft.types import normalize_axes, normalize_axis, result_dtype
 from weft.types.dtype import bool_
 
@@ -52,13 +53,15 @@ def _values(arrays: Any, place: str) -> list[Tensor]:
     return xs
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Any, /, axis: int | None = 0, dim: None = None) -> Tensor:
     """Tensors one behind the other along an axis; with axis None, flattened first.
 
     >>> import weft as wf
     >>> wf.concat([wf.tensor([1, 2]), wf.tensor([3])])
     tensor([1, 2, 3])
     """
+    if dim is not None:
+        raise no_keyword("concat", dim=dim)
     plan = _found(ops.concat, arrays, axis)
     if plan is not None:
         return installed.launch(plan, *arrays)
@@ -90,7 +93,7 @@ def _remember(op: Op, arrays: Any, xs: Sequence[Value], axis: Any, meant: int) -
             op.plans[*layouts, axis, int] = plan
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Any, /, axis: int = 0, dim: None = None) -> Tensor:
     """Tensors of one shape along a new axis.
 
     >>> import weft as wf
@@ -98,6 +101,8 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if dim is not None:
+        raise no_keyword("stack", dim=dim)
     plan = _found(ops.stack, arrays, axis)
     if plan is not None:
         return installed.launch(plan, *arrays)
@@ -108,6 +113,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     return out
 
 
+@says_keywords
 def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Pieces along an axis: each of one size (the last may be smaller), or of the sizes given. No
     element is copied.
@@ -139,6 +145,7 @@ def split(x: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, .
     return tuple(out)
 
 
+@says_keywords
 def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size (the last may be smaller) along an axis.
 
@@ -154,7 +161,8 @@ def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return split(v, max(1, -(-n // count)), axis)
 
 
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+@says_keywords
+def flip(x: Any, /, axis: Any = None) -> Tensor:
     """The elements in reverse order along some axes, or all. No element is copied.
 
     >>> import weft as wf
@@ -173,7 +181,8 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     )
 
 
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+@says_keywords
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """Elements moved along axes, those that leave coming in at the other end; with axis None along
     the flattened tensor.
 

@@ -28,10 +28,10 @@ def binary(op: Op, *, flip: bool = False) -> Callable[[Any, Any], Any]:
             plan = None
         if plan is not None:
             return installed.launch(plan, a, b)
-        return op(a, b) if isinstance(b, (Value, *_NUMBERS)) else NotImplemented
+        return op(a, b) if isinstance(b, (Value, *_NUMBERS)) else _no_operand(b)
 
     def flipped(b: Any, a: Any) -> Any:
-        return op(a, b) if isinstance(a, _NUMBERS) else NotImplemented
+        return op(a, b) if isinstance(a, _NUMBERS) else _no_operand(a)
 
     return _named(flipped if flip else method, op)
 
@@ -57,6 +57,13 @@ def comparing(op: Op) -> Callable[[Any, Any], Any]:
             return beyond(op, a, b)
 
     return _named(method, op)
+
+
+def _no_operand(x: Any) -> Any:
+    """What Python is told of an operand that is none. PyTorch's tensors are refused at once:
+    Python's error would tell of 'Tensor' and 'Tensor'.
+    """
+    return installed.lift(x) if type(x).__module__ == "torch" else NotImplemented
 
 
 def beyond(op: Op, a: Value, n: int) -> Any:

@@ -15,6 +15,7 @@ from weft.ops.joining import concat
 from weft.ops.movement import permute_dims, reshape, slice_
 from weft.ops.reduction import sum as total
 from weft.tensor.arguments import flag, integer, value, word
+from weft.tensor.elsewhere import says_keywords
 from weft.tensor.manipulation import swapped
 from weft.tensor.selection import one_axis, take
 from weft.types import TensorType, normalize_axes, result_dtype
@@ -37,7 +38,8 @@ __all__ = [
 ]
 
 
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+@says_keywords
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along an axis in order; NaNs are larger than all others.
 
     >>> import weft as wf
@@ -47,7 +49,8 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return _ordered(order.sort, x, axis, descending)
 
 
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+@says_keywords
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Where the elements along an axis are, in order. Equal ones keep theirs.
 
     >>> import weft as wf
@@ -73,6 +76,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
+@says_keywords
 def topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis, the most extreme first, and where they
     are.
@@ -142,6 +146,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return (rest, *reversed(out))
 
 
+@says_keywords
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements are not zero.
 

@@ -10,6 +10,7 @@ from weft.ops.define import Op
 from weft.ops.joining import concat
 from weft.ops.reduction import accumulated
 from weft.tensor.arguments import flag, value
+from weft.tensor.elsewhere import says_keywords
 from weft.tensor.selection import one_axis
 from weft.types import as_dtype
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum"]
 
 
+@says_keywords
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """The sums of the elements up to each one along an axis; with `include_initial` a zero comes
     first.
@@ -32,8 +34,9 @@ def cumulative_sum(
     return _running(cumulative.cumulative_sum, x, axis, dtype, include_initial, 0, reverse=False)
 
 
+@says_keywords
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
     """The products of the elements up to each one along an axis; with `include_initial` a one comes
     first.
@@ -58,7 +61,8 @@ def _running(
     return concat(full(initial, shape=shape, dtype=d), out, axis=a)
 
 
-def cumulative_max(x: Any, /, *, axis: int | None = None) -> Tensor:
+@says_keywords
+def cumulative_max(x: Any, /, axis: int | None = None) -> Tensor:
     """The largest element up to each one along an axis; the first NaN stays.
 
     >>> import weft as wf
@@ -69,7 +73,8 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Tensor:
     return cumulative.cumulative_max(v, axis=one_axis(axis, v, "cumulative_max"))[0]
 
 
-def cumulative_min(x: Any, /, *, axis: int | None = None) -> Tensor:
+@says_keywords
+def cumulative_min(x: Any, /, axis: int | None = None) -> Tensor:
     """The smallest element up to each one along an axis; the first NaN stays.
 
     >>> import weft as wf

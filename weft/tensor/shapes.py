@@ -13,6 +13,7 @@ from weft.ops import movement as ops
 from weft.ops.define import installed
 from weft.ops.elementwise import copy as copied
 from weft.tensor.arguments import flag, remember, sizes, value
+from weft.tensor.elsewhere import no_keyword
 from weft.types import broadcast_shapes, normalize_axes, normalize_axis
 
 if TYPE_CHECKING:
@@ -148,13 +149,15 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     return permute_dims(v, tuple(order))
 
 
-def squeeze(x: Any, axis: Any = None) -> Tensor:
+def squeeze(x: Any, axis: Any = None, dim: None = None) -> Tensor:
     """Without axes of one element: those named, or all of them.
 
     >>> import weft as wf
     >>> wf.squeeze(wf.zeros((1, 3, 1)), axis=0).shape, wf.squeeze(wf.zeros((1, 3, 1))).shape
     ((3, 1), (3,))
     """
+    if dim is not None:
+        raise no_keyword("squeeze", dim=dim)
     v = value(x)
     shape = v.type.shape
     if axis is None:
@@ -225,7 +228,7 @@ def broadcast_arrays(*xs: Any) -> tuple[Tensor, ...]:
     return tuple(ops.broadcast_to(v, shape=shape) for v in vs)
 
 
-def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it.
 
     >>> import weft as wf

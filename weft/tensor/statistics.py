@@ -2,7 +2,7 @@
 docs/numerics.md.
 
 `axis` is None (all axes), an integer or a tuple of integers; with `keepdims` folded axes stay, with
-size 1.
+size 1. `dim` and `keepdim`, PyTorch's names of the two, are errors that say so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from weft.ops.define import Op, installed
 from weft.ops.elementwise import astype
 from weft.ops.movement import reshape
 from weft.tensor.arguments import flag, number, remember, value
+from weft.tensor.elsewhere import no_keyword, says_keywords
 from weft.types import as_dtype, normalize_axes, normalize_axis
 
 if TYPE_CHECKING:
@@ -45,13 +46,22 @@ def _fold_as(op: Op, x: Any, axis: Any, keepdims: Any, dtype: Any) -> Tensor:
     return out if out.type.dtype is d else astype(out, dtype=d)
 
 
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    dim: None = None,
+    keepdim: None = None,
+) -> Tensor:
     """The sum of the elements. Integers add up in 64 bits unless `dtype` says otherwise.
 
     >>> import weft as wf
     >>> wf.sum(wf.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("sum", dim=dim, keepdim=keepdim)
     if dtype is not None:
         return _fold_as(ops.sum, x, axis, keepdims, dtype)
     try:
@@ -63,7 +73,8 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     return installed.launch(plan, x)
 
 
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@says_keywords
+def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The product of the elements. Integers multiply in 64 bits unless `dtype` says otherwise.
 
     >>> import weft as wf
@@ -75,13 +86,17 @@ def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False)
     return _fold(ops.prod, x, axis, keepdims)
 
 
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def max(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """The largest element; NaN if there is one. Elements that tie share the gradient.
 
     >>> import weft as wf
     >>> wf.max(wf.tensor([[1.0, 5.0], [3.0, 4.0]]), axis=1)
     tensor([5., 4.])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("max", dim=dim, keepdim=keepdim)
     try:
         plan = ops.max.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
         if axis.__class__ is tuple:
@@ -91,13 +106,17 @@ def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return installed.launch(plan, x)
 
 
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def min(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """The smallest element; NaN if there is one. Elements that tie share the gradient.
 
     >>> import weft as wf
     >>> wf.min(wf.tensor([[1.0, 5.0], [3.0, 4.0]]), axis=0, keepdims=True)
     tensor([[1., 4.]])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("min", dim=dim, keepdim=keepdim)
     try:
         plan = ops.min.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
         if axis.__class__ is tuple:
@@ -107,13 +126,17 @@ def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return installed.launch(plan, x)
 
 
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def mean(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """The sum divided by the number of elements. Integers are taken as float32.
 
     >>> import weft as wf
     >>> wf.mean(wf.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(2.5)
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("mean", dim=dim, keepdim=keepdim)
     try:
         plan = ops.mean.plans[x.data.layout, axis, keepdims, axis.__class__, keepdims.__class__]
         if axis.__class__ is tuple:
@@ -123,7 +146,8 @@ def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return installed.launch(plan, x)
 
 
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@says_keywords
+def var(x: Any, axis: Any = None, keepdims: bool = False, *, correction: float = 0.0) -> Tensor:
     """The sum of squared distances from the mean, divided by n - correction.
 
     >>> import weft as wf
@@ -135,7 +159,8 @@ def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     )
 
 
-def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@says_keywords
+def std(x: Any, axis: Any = None, keepdims: bool = False, *, correction: float = 0.0) -> Tensor:
     """The square root of the variance.
 
     >>> import weft as wf
@@ -147,43 +172,59 @@ def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = F
     )
 
 
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def any(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Whether some element is not zero.
 
     >>> import weft as wf
     >>> wf.any(wf.tensor([[True, False], [False, False]]), axis=1)
     tensor([ True, False])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("any", dim=dim, keepdim=keepdim)
     return _fold(ops.any, x, axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def all(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Whether no element is zero.
 
     >>> import weft as wf
     >>> wf.all(wf.tensor([[True, True], [True, False]]), axis=1)
     tensor([ True, False])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("all", dim=dim, keepdim=keepdim)
     return _fold(ops.all, x, axis, keepdims)
 
 
-def argmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def argmax(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Where the first largest element is, along an axis or in row-major order.
 
     >>> import weft as wf
     >>> wf.argmax(wf.tensor([[1.0, 5.0], [7.0, 4.0]]), axis=1), wf.argmax(wf.tensor([1, 3, 3]))
     (tensor([1, 0]), tensor(1))
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("argmax", dim=dim, keepdim=keepdim)
     return _position(ops.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def argmin(
+    x: Any, axis: Any = None, keepdims: bool = False, dim: None = None, keepdim: None = None
+) -> Tensor:
     """Where the first smallest element is, along an axis or in row-major order.
 
     >>> import weft as wf
     >>> wf.argmin(wf.tensor([[1.0, 5.0], [7.0, 4.0]]), axis=0, keepdims=True)
     tensor([[0, 1]])
     """
+    if dim is not None or keepdim is not None:
+        raise no_keyword("argmin", dim=dim, keepdim=keepdim)
     return _position(ops.argmin, x, axis, keepdims)
 
 

@@ -18,20 +18,14 @@ from weft.autodiff.tape import Leaf, new_leaf
 from weft.buffer import Buffer
 from weft.buffer.dlpack import to_dlpack
 from weft.buffer.interchange import copy_from_numpy, read_number, to_numpy
-from weft.errors import (
-    CaptureError,
-    DTypeError,
-    GradError,
-    ShapeError,
-    SharingError,
-)
+from weft.errors import CaptureError, DTypeError, GradError, ShapeError, SharingError
 from weft.ir import user_location
 from weft.ops import elementwise as ew
 from weft.ops.define import Value, capturing, changes, data_of, installed, real, standard_mode
 from weft.ops.movement import alias
 from weft.tensor import display, dtypes, elementwise, indexing, products, shapes, statistics
 from weft.tensor.arguments import flag, on_cpu
-from weft.tensor.elsewhere import Elsewhere, put_elsewhere
+from weft.tensor.elsewhere import Elsewhere, put_all
 from weft.tensor.operators import binary, comparing, dividing
 from weft.types import DType, as_dtype
 
@@ -239,7 +233,11 @@ class Tensor(Value):
         note = noted if noted is not None else self.leaf
         if note is not self.note or new.type is not self.type:
             changes.note()
-        self.data, self.note = data, note
+            self.note = note
+        if self.__class__ is Tensor:
+            self.data = data
+        else:
+            Value.data.__set__(self, data)  # type: ignore[misc]  # `p.data = v` is refused
 
     # Python protocols
 
@@ -371,23 +369,23 @@ class Tensor(Value):
         rsqrt = sigmoid = sign = sin = sinh = softplus = sqrt = square = tan = tanh = _alone
         trunc = _alone
 
-        def _folded(self, axis: Axes = None, *, keepdims: bool = False) -> Tensor: ...
+        def _folded(self, axis: Axes = None, keepdims: bool = False) -> Tensor: ...
 
         all = any = max = mean = min = _folded
 
         def _summed(
-            self, axis: Axes = None, *, dtype: Any = None, keepdims: bool = False
+            self, axis: Axes = None, keepdims: bool = False, dtype: Any = None
         ) -> Tensor: ...
 
         prod = sum = _summed
 
         def _spread(
-            self, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False
+            self, axis: Axes = None, keepdims: bool = False, *, correction: float = 0.0
         ) -> Tensor: ...
 
         std = var = _spread
 
-        def _placed(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor: ...
+        def _placed(self, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
 
         argmax = argmin = _placed
 
@@ -404,7 +402,7 @@ class Tensor(Value):
         def permute_dims(self, *axes: int | Sequence[int]) -> Tensor: ...
         def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...
         def squeeze(self, axis: Axes = None) -> Tensor: ...
-        def unstack(self, *, axis: int = 0) -> tuple[Tensor, ...]: ...
+        def unstack(self, axis: int = 0) -> tuple[Tensor, ...]: ...
 
     else:
         __add__, __radd__ = binary(ew.add), binary(ew.add, flip=True)
@@ -481,7 +479,7 @@ for _module, _names in METHODS.items():
         setattr(Tensor, _name, getattr(_module, _name))
 
 
-put_elsewhere(Tensor)
+put_all(Tensor, Buffer)
 
 
 def _rebuild(data: Any, requires_grad: bool) -> Tensor:

@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 from weft.capture.implicit import is_users
+from weft.capture.refusal import NO_SOURCE
 from weft.capture.source.expressions import OPERATORS, at, copied, placed
 from weft.capture.source.find import definition
 from weft.capture.source.statements import Statements
@@ -119,7 +120,7 @@ def _make(code: types.CodeType) -> tuple[types.CodeType | None, str]:
     place = f"{code.co_name} at {code.co_filename}:{code.co_firstlineno}"
     found = definition(code)
     if found is None:
-        return None, f"the source of {place} is not to be found"
+        return None, f"the source of {place} {NO_SOURCE}"
     tree = _tree(*found)
     if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
         tree.name = f"{OPERATORS}function"  # what the user's name means inside is the user's

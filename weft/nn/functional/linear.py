@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.buffer import Buffer
+from weft.capture.refusal import refused
 from weft.errors import DTypeError, IndexRangeError, ShapeError
 from weft.nn.functional.indices import indices_of, refuse_negative
 from weft.ops.creation import one_hot as one_hot_op
-from weft.ops.define import Value, standard_mode
-from weft.ops.elementwise import equal, where
+from weft.ops.define import Value, real, standard_mode
+from weft.ops.elementwise import add, astype, equal, where
 from weft.ops.indexing import take
 from weft.ops.linalg import matmul
 from weft.ops.movement import alias, permute_dims, reshape, slice_
@@ -24,6 +26,7 @@ from weft.tensor.arguments import (
     word,
 )
 from weft.tensor.random import rand
+from weft.tensor.shapes import broadcast_to
 from weft.tensor.statistics import max as largest, min as smallest
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import int64
@@ -119,6 +122,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         raise DTypeError("one_hot", expected="integers", got=x.type.dtype.name)
     if num_classes == -1 and not x.type.size:
         raise ShapeError("one_hot", expected="num_classes for an empty tensor", got="-1")
+    if not isinstance(real(x), Buffer):
+        return _one_hot_in_program(x, num_classes)
     if x.type.size:
         low, high = int(smallest(x)), int(largest(x))
         classes = high + 1 if num_classes == -1 else num_classes
@@ -128,6 +133,17 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
             )
         num_classes = classes
     return one_hot_op(x, size=num_classes, dtype=int64)
+
+
+def _one_hot_in_program(x: Tensor, num_classes: int) -> Tensor:
+    """Of indices that only a run knows, which checks them by looking up zeros."""
+    if num_classes == -1:
+        hint = "say how many classes there are"
+        raise refused("one_hot", "num_classes", f"-1 and a symbolic {x.type}", hint)
+    zeros = broadcast_to(astype(value(0), dtype=x.type.dtype), (num_classes,))
+    with indices_of("one_hot", "classes", num_classes, x):
+        checked = add(x, take(zeros, refuse_negative(x, num_classes), axis=0))
+    return one_hot_op(checked, size=num_classes, dtype=int64)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
