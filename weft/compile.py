@@ -18,6 +18,7 @@ from weft.capture.instantiate import with_names
 from weft.capture.signature import specified
 from weft.capture.source import operators
 from weft.capture.structure import flatten
+from weft.control.rules import check_stores
 from weft.deploy.compiled import Compiled, Instances
 from weft.deploy.lengths import Lengths
 from weft.deploy.program import Program
@@ -74,6 +75,7 @@ def build_captured(captured: Captured) -> Executable:
     slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
     later = (*captured.seeds, *(s for _, s in captured.sums))
     joint = Function(f.name, (*f.params, *later), (*f.results, *slopes))
+    check_stores(joint)
     whole = optimise(joint, captured.fast)
     if not slopes:
         return Executable(captured, Native(whole, machine, captured.read_only), None, whole)

@@ -90,7 +90,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Functions that may call each other by name; the first is where the program starts."""
+    """The functions of one text, each closed; the first is where the program starts."""
 
     functions: tuple[Function, ...]
     _named: dict[str, Function] = field(init=False, repr=False, compare=False)

@@ -20,11 +20,16 @@ _AROUND = 3  # lines shown on either side
 
 
 def verify(program: Function | Module, language: Language) -> None:
-    """Raise ProgramError unless every node follows its op's rule and every function is closed."""
+    """Raise ProgramError unless every node follows its op's rule, every function is closed, and
+    the whole keeps the language's rules.
+    """
     functions = program.functions if isinstance(program, Module) else (program,)
     sizes: dict[str, Dim] = {}
     for f in functions:
         _Verifier(f, language).run()
+        for fault in (fault for rule in language.rules for fault in rule(f)):
+            inner = _Verifier(fault.function, language)
+            raise inner.error(fault.node, fault.expected, fault.got, fault.hint)
         for d in dims_of(f):
             if sizes.setdefault(d.name, d) != d:
                 raise ProgramError(f"fn {f.name}", expected="one meaning of a size", got=repr(d))
