@@ -164,5 +164,5 @@ def test_a_reverse_that_does_not_fit_its_loop_is_refused(change):
             attrs = tuple((k, tuple(i + 1 for i in kept) if k == "kept" else v) for k, v in n.attrs)
         return Node(n.op, inputs, attrs, n.type, n.loc, (test, body, step, last, none))
 
-    with pytest.raises(ProgramError, match=r"the loop's state|the first operands, the state"):
+    with pytest.raises(ProgramError, match=r"the loop's state|the first operands, its state"):
         verify(rewrite(reverse(), rule))

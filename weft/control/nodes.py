@@ -79,9 +79,9 @@ def takes(place: str, f: Function, types: Sequence[Any], what: str = "operands")
 
 
 def gives(place: str, f: Function, types: Sequence[Any], what: str) -> None:
-    """That a function's results have these types, which are those of `what`."""
+    """That a function's results have these types, of which `what` says why."""
     if results_of(f) != tuple(types):
-        expected = f"{said_types(types)} of fn {f.name}, as {what}"
+        expected = f"fn {f.name} to give {said_types(types)}, {what}"
         raise ShapeError(place, expected=expected, got=said_types(results_of(f)))
 
 
@@ -108,7 +108,7 @@ def _cond_types(*types: Any, regions: Regions = ()) -> Any:
     yes, no = split("cond", regions, "one for true", "one for false")
     for r in (yes, no):
         takes("cond", r, types[1:], "operands behind the condition:")
-    gives("cond", no, results_of(yes), "the other region gives")
+    gives("cond", no, results_of(yes), "as the other region does")
     return _some("cond", yes)
 
 
@@ -116,8 +116,8 @@ def _while_types(*types: Any, regions: Regions = ()) -> Any:
     test, body = split("while", regions, "test", "body")
     takes("while", test, types)
     takes("while", body, types)
-    gives("while", test, (BOOL,), "a test gives")
-    gives("while", body, types[: len(body.results)], "the first operands, the state")
+    gives("while", test, (BOOL,), "as a test does")
+    gives("while", body, types[: len(body.results)], "the types of the first operands, its state")
     return _some("while", body)
 
 
@@ -155,11 +155,11 @@ def _while_grad_types(
     takes(place, step, (*begin, *gs, *parts, *fixed))
     takes(place, last, (*begin, *gs, *sums, *fixed))
     takes(place, none, (*gs, *sums))
-    gives(place, test, (BOOL,), "a test gives")
-    gives(place, body, begin, "the first operands, the state")
-    gives(place, step, (*gs, *parts), "its cotangents and sums")
-    gives(place, last, sums, "the sums")
-    gives(place, none, sums, "the sums")
+    gives(place, test, (BOOL,), "as a test does")
+    gives(place, body, begin, "the types of the first operands, its state")
+    gives(place, step, (*gs, *parts), "the types of its cotangents and sums")
+    gives(place, last, sums, "the types of the sums")
+    gives(place, none, sums, "the types of the sums")
     return _some(place, last)
 
 

@@ -43,6 +43,11 @@ class Node:
     def attr(self, name: str) -> Any:
         return dict(self.attrs)[name]
 
+    def __repr__(self) -> str:
+        operands = ", ".join([i.op.name for i in self.inputs])
+        type_ = getattr(self.type, "__name__", self.type)
+        return f"<Node {self.op.name}({operands}) : {type_}>"
+
     @property
     def is_pick(self) -> bool:
         """Whether this is one of the results of an op that has several."""
@@ -83,6 +88,10 @@ class Function:
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.params), len(self.results), len(self.order)))
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.params)} params, {len(self.order)} nodes"
+        return f"<Function {self.name}: {counts}, {len(self.results)} results>"
 
     def __str__(self) -> str:
         return Function.to_text(self)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
+from weft.ir.lexer import did_you_mean
 from weft.ops import attributes
 from weft.ops.operand import check_range, is_live, number_node, strong
 from weft.types import TensorType
@@ -90,7 +91,8 @@ class Call:
 
     def __repr__(self) -> str:
         said = [t.__name__ if isinstance(t, type) else str(t) for t in self.types]
-        return f"{self.op.name}({', '.join(said + [f'{k}={v}' for k, v in self.attrs.items()])})"
+        said += [f"{k}={v}" for k, v in self.attrs.items() if k != "regions"]
+        return f"{self.op.name}({', '.join(said)})"
 
 
 class Eager(Protocol):
@@ -353,8 +355,14 @@ def inferred(op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> Types:
 
 def _misfit(op: Op, types: tuple[Type, ...], attrs: dict[str, Any], e: Exception) -> WeftError:
     kind = DTypeError if isinstance(e, (TypeError, AttributeError)) else ShapeError
-    expected = f"operands and attributes that fit {op.name}{inspect.signature(op.body or op.infer)}"
-    return kind(op.name, expected=expected, got=str(Call(op, types, attrs)))
+    rule = inspect.signature(op.body or op.infer)
+    params = [p.replace(annotation=p.empty) for p in rule.parameters.values()]
+    known = [p.name for p in params if p.kind is p.KEYWORD_ONLY or p.default is not p.empty]
+    other = [k for k in attrs if k not in rule.parameters]
+    hint = "; ".join(filter(None, (did_you_mean(k, known) for k in other)))
+    shown = rule.replace(parameters=params, return_annotation=rule.empty)
+    expected = f"operands and attributes that fit {op.name}{shown}"
+    return kind(op.name, expected=expected, got=str(Call(op, types, attrs)), hint=hint)
 
 
 # symbolic mode
