@@ -271,7 +271,7 @@ class Op:
     infer: Callable[..., Types]
     scalar: Callable[..., Any] | None = None  # (*Scalars of the operands) -> Scalar
     at: Callable[..., Any] | None = None  # (index, *loaders, **attrs) -> Scalar
-    fold: str | None = None  # a monoid: sum prod max min any all argmax argmin
+    fold: str | None = None  # a monoid of ops/monoids.py
     contract: Callable[..., Any] | None = None  # (*types, **attrs) -> Contraction
     extern: str | None = None  # the name of a hand-written kernel family
     body: Callable[..., Any] | None = None  # (*values, **attrs) -> values, said in other ops

@@ -19,6 +19,7 @@ from weft.ir import Function, Node
 from weft.ir.node import exact
 from weft.ops.contraction import Window
 from weft.ops.define import Op, constant, parameter
+from weft.ops.monoids import PLACES
 from weft.ops.movement import broadcast_to, reshape
 from weft.schedule.beside import LEAST, MOST as MOST_PRODUCTS, products
 from weft.schedule.fuse import plan_function
@@ -209,7 +210,7 @@ class _Partition:
         full = n.inputs[0].type.shape
         axes = n.attr("axes")
         trailing = tuple(range(len(full) - len(axes), len(full)))
-        if op.fold in ("argmax", "argmin") or not full or axes != trailing:
+        if op.fold in PLACES or not full or axes != trailing:
             return ""
         rows = full[: len(full) - len(axes)]
         kept = rows + (1,) * len(axes)
@@ -239,7 +240,7 @@ class _Partition:
         if op.scalar is not None and isinstance(n.type, TensorType):
             kind, shape = "map", n.type.shape
         k = _Kernel(len(self.kernels), kind, shape)
-        if op.fold and op.fold not in ("argmax", "argmin"):
+        if op.fold and op.fold not in PLACES:
             k.kind, k.shape = "fold", n.inputs[0].type.shape
             axes, count = n.attr("axes"), len(k.shape) - len(n.attr("axes"))
             if axes == tuple(range(count, len(k.shape))):
