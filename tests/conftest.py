@@ -71,6 +71,12 @@ def no_graph_is_left_begun():
         pytest.fail("a graph was begun and not built")
 
 
+@pytest.fixture(autouse=True)
+def passes_are_verified(request, monkeypatch):
+    """Every graph is verified after every pass, except where time is measured."""
+    monkeypatch.setenv("WEFT_VERIFY", "0" if request.node.get_closest_marker("alone") else "1")
+
+
 #: directories of tests whose programs are printed and read again, before and after the passes
 READ_AGAIN = {"capture", "compile", "control", "debug", "modes", "optim", "passes"}
 

@@ -72,7 +72,8 @@ def test_an_error_says_where_and_what(name):
     assert GOOD.count(old) == 1, "the spoilt place is not one"
     with pytest.raises(ProgramError) as e:
         parse(GOOD.replace(old, new), "p.wir")
-    assert e.value.place.partition(", ")[0] == f'"p.wir":{place}' and said in str(e.value), str(e.value)
+    at = e.value.place.partition(", ")[0]
+    assert at == f'"p.wir":{place}' and said in str(e.value), str(e.value)
     line, column = map(int, place.split(":"))
     shown, caret = e.value.excerpt.splitlines()
     assert shown.startswith(f"  {line} | ") and caret.index("^") == len(f"  {line} | ") + column - 1

@@ -178,8 +178,8 @@ def test_short_rows_of_images_share_a_tile():
 
 @pytest.mark.parametrize("channels", [1, 2, 3])
 def test_the_few_weights_of_a_first_convolution_share_vectors(channels):
-    """Blocks of one row of taps would leave most of each vector empty; of 27 columns two threads take
-    a vector each, 16 and 11, in 0.83 of the time that both take for all (measured).
+    """Blocks of one row of taps would leave most of each vector empty. Of 27 columns two threads
+    take a vector each, 16 and 11, in 0.83 of the time that both need for all (measured).
     """
     windows = Window("y", "s", 1, 1, 1), Window("z", "t", 1, 1, 1)
     taps = (("s", 3), ("t", 3))
