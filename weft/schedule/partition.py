@@ -162,9 +162,25 @@ class _Partition:
         """The same for a node that has a number for each element."""
         if self._inside(n, k):
             return k.kind
-        if op is broadcast_to or (k.kind == "fold" and k.rows is None):
+        if op is broadcast_to or (k.kind == "fold" and (k.rows is None or self._other_rows(n, k))):
             return ""  # the kernel would have to write it
         return "rows" if k.kind == "fold" else k.kind
+
+    def _other_rows(self, n: Node, k: _Kernel) -> bool:
+        """Whether a value is computed from a reduction over other rows than a kernel's: those want
+        a kernel of their own, which the value is better in.
+        """
+        stack, seen = [n], {n}
+        while stack and len(seen) < MOST:
+            for i in stack.pop().inputs:
+                op: Op = i.op  # type: ignore[assignment]
+                if op.fold and i.inputs[0].type.shape == k.shape:
+                    if not self._fold_joins(i, op, k):
+                        return True
+                elif i not in seen and (op.scalar or op is broadcast_to or op is reshape):
+                    seen.add(i)
+                    stack.append(i)
+        return False
 
     def _narrow_joins(self, n: Node, op: Op, k: _Kernel) -> str:
         """The same for a node that has one number for each row."""
