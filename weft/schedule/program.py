@@ -29,7 +29,7 @@ from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
 from weft.schedule.rows import narrowed
 from weft.schedule.settle import settle
-from weft.schedule.share import share
+from weft.schedule.share import share, without_copies
 from weft.schedule.single import plan_single, weak_dtype
 from weft.schedule.steps import (
     ABSOLUTE,
@@ -131,9 +131,10 @@ class _Planner:
         for b, at in zip(blocks, offsets, strict=True):
             b.place = at
         outs = tuple(Layout.dense(r.type) for r in self.f.results)
+        steps, counts = without_copies(self.steps, counts)
         return ProgramPlan(
             self.f,
-            tuple(self.steps),
+            steps,
             top,
             outs,
             self.machine.threads,
