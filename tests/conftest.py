@@ -47,6 +47,7 @@ def golden(request):
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is not there yet (run with --update-golden)"
         assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
 
     return check

@@ -306,8 +306,15 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-def register(op: Op) -> Op:
-    """Note the record under its name; a name is said once."""
+_KINDS = ("scalar", "at", "fold", "contract", "extern", "body")
+
+
+def register(op: Op, *, computes: bool = True) -> Op:
+    """Note the record under its name; a name is said once, and what the result is, in one way."""
+    kinds = [k for k in _KINDS if getattr(op, k) is not None]
+    if computes and type(op) is Op and len(kinds) != 1:
+        got = " and ".join(kinds) or "none"
+        raise ValueError(f"op {op.name!r}: expected exactly one of {', '.join(_KINDS)}, got {got}")
     if OPS.setdefault(op.name, op) is not op:
         raise ValueError(f"op {op.name!r} is defined twice")
     return op
@@ -368,17 +375,20 @@ def _misfit(op: Op, types: tuple[Type, ...], attrs: dict[str, Any], e: Exception
 # symbolic mode
 
 constant = register(
-    Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made.")
+    Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made."),
+    computes=False,
 )
 parameter = register(
-    Op("parameter", infer=lambda *, position, type: type, doc="An input of a function.")
+    Op("parameter", infer=lambda *, position, type: type, doc="An input of a function."),
+    computes=False,
 )
 result = register(
     Op(
         "result",
         infer=lambda *_, position, type: type,
         doc="One of the results of an op that has several.",
-    )
+    ),
+    computes=False,
 )
 
 

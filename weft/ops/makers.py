@@ -170,7 +170,7 @@ def composite(
 
         derived.derived = True  # type: ignore[attr-defined]
         return register(
-            Op(said, infer or infer_body(body), body=body, vjp=vjp or derived, onnx=onnx,
+            Op(said, infer or infer_body(said, body), body=body, vjp=vjp or derived, onnx=onnx,
                reference=reference, samples=samples, doc=body.__doc__ or "")
         )  # fmt: skip
 
