@@ -29,14 +29,15 @@ class OpLike(Protocol):
 class Node:
     """One operation and the value it produces.
 
-    An op with several results is a node whose users are picks: nodes with that one operand and the
-    attributes `position` and `type`.
+    `op` is an Op record, of which this room knows the name only. `type` of a Python number, which
+    parameters and constants may be, is its class. An op with several results is a node whose users
+    are picks: nodes with that one operand and the attributes `position` and `type`.
     """
 
     op: OpLike
     inputs: tuple[Node, ...]
     attrs: tuple[tuple[str, Any], ...]
-    type: TensorType  # of a Python number: its class
+    type: TensorType
     loc: Location | None = None
     regions: tuple[Function, ...] = ()  # closed: what they read of the outside are inputs
 

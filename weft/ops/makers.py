@@ -125,6 +125,18 @@ def wants_gradient(x: Any) -> bool:
     return isinstance(x, Value) and x.type.dtype.is_float
 
 
+def require_float(place: str, *xs: Value) -> None:
+    """Raise unless the operands of a composite are floating."""
+    for x in xs:
+        if not x.type.dtype.is_float:
+            raise DTypeError(
+                place,
+                expected="floating operands",
+                got=x.type.dtype.name,
+                hint="convert with .astype()",
+            )
+
+
 class _Later:
     """What gradients of every op need but is itself said in ops: filled in by the files that
     define it.
