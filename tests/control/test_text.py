@@ -79,6 +79,11 @@ MISTAKES = {
            fn body(%x: f32[2]) -> f32[2] { return %x }""",
         "while: expected operands bool[], as the parameters of fn test, got f32[2]",
     ),
+    "more captured than there is": (
+        """%y = recursion %x {captured = 2}
+           fn g(%x: f32[2]) -> f32[2] { return %x }""",
+        "recursion: expected functions, which capture at most 1 of the operands, got 1, 2",
+    ),
     "no condition": ("%y = cond %x", "cond: expected a condition, bool[], as the first operand"),
     "an attribute of another name": (
         "%y = sum %x {axes = (0,), keepdim = false}",
