@@ -136,6 +136,11 @@ def with_its_sum(x):
     return y, y.sum()
 
 
+def with_more(x, w):
+    y = F.softmax(x, dim=-1)
+    return y * w, y.square().sum()
+
+
 @pytest.mark.tiny
 @pytest.mark.parametrize(
     ("f", "shapes", "want"),
@@ -144,6 +149,11 @@ def with_its_sum(x):
         (lambda x: F.softmax(x, dim=-1), [(5, 40)], ["max subtract exp sum divide"]),
         (lambda x: (x * x).sum(axis=0), [(5, 4)], ["multiply sum"]),
         (with_its_sum, [(5, 40)], ["max subtract exp sum divide", "sum"]),
+        (
+            with_more,
+            [(5, 40), (5, 40)],
+            ["max subtract exp sum divide multiply", "square sum"],
+        ),
         (lambda x, w: (x @ w).relu() * 2, [(5, 4), (4, 3)], ["matmul relu multiply"]),
         (lambda x: (x.exp(), x.exp() + 1), [(5,)], ["exp add"]),
         (lambda x: x.T[1:], [(5, 4)], ["copy"]),
@@ -153,7 +163,8 @@ def with_its_sum(x):
         "map",
         "rows",
         "fold",
-        "rows and the sum of all",
+        "rows, a sum of all",
+        "rows, a map, a sum of all",
         "product",
         "two results",
         "view",

@@ -123,7 +123,10 @@ class _Partition:
 
     def _settle(self, n: Node) -> None:
         users = list(dict.fromkeys(self.home[u] for u in self.users[n]))
-        for k in sorted(users, key=lambda k: k.number, reverse=True):
+        some = users
+        if self._ends_rows(n, users):
+            some = [k for k in users if k.kind == "map"]
+        for k in sorted(some, key=lambda k: k.number, reverse=True):
             if len(k.nodes) < MOST and self._may_join(n, k, users):
                 kind = self._joins(n, k)
                 if kind and kind != self.without and self.without != "map":
@@ -133,6 +136,26 @@ class _Partition:
                     self._join(n, k, users)
                     return
         self._found(n, users)
+
+    def _ends_rows(self, n: Node, users: list[_Kernel]) -> bool:
+        """Whether a value is computed from reductions of rows and read by one over everything, as
+        that of all a softmax gives: the kernel of these rows should end with it, or with a map.
+        """
+        shape = getattr(n.type, "shape", None)
+        wider = [k for k in users if k.kind == "fold" and k.rows is not None and k.shape == shape]
+        if not n.op.scalar or not wider or self._inside(n, wider[0]):  # type: ignore[attr-defined]
+            return False
+        stack, seen = [n], {n}
+        while stack and len(seen) < MOST:
+            for i in stack.pop().inputs:
+                op: Op = i.op  # type: ignore[assignment]
+                if op.fold and i.inputs[0].type.shape == shape:
+                    if not self._fold_joins(i, op, wider[0]):
+                        return True
+                elif i not in seen and (op.scalar or op is broadcast_to or op is reshape):
+                    seen.add(i)
+                    stack.append(i)
+        return False
 
     def _may_join(self, n: Node, k: _Kernel, users: list[_Kernel]) -> bool:
         """Whether the other users can wait for the kernel."""
@@ -162,25 +185,9 @@ class _Partition:
         """The same for a node that has a number for each element."""
         if self._inside(n, k):
             return k.kind
-        if op is broadcast_to or (k.kind == "fold" and (k.rows is None or self._other_rows(n, k))):
+        if op is broadcast_to or (k.kind == "fold" and k.rows is None):
             return ""  # the kernel would have to write it
         return "rows" if k.kind == "fold" else k.kind
-
-    def _other_rows(self, n: Node, k: _Kernel) -> bool:
-        """Whether a value is computed from a reduction over other rows than a kernel's: those want
-        a kernel of their own, which the value is better in.
-        """
-        stack, seen = [n], {n}
-        while stack and len(seen) < MOST:
-            for i in stack.pop().inputs:
-                op: Op = i.op  # type: ignore[assignment]
-                if op.fold and i.inputs[0].type.shape == k.shape:
-                    if not self._fold_joins(i, op, k):
-                        return True
-                elif i not in seen and (op.scalar or op is broadcast_to or op is reshape):
-                    seen.add(i)
-                    stack.append(i)
-        return False
 
     def _narrow_joins(self, n: Node, op: Op, k: _Kernel) -> str:
         """The same for a node that has one number for each row."""
