@@ -47,6 +47,7 @@ def golden(request):
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is not there yet (run with --update-golden)"
         assert text == path.read_text(encoding="utf-8"), f"{path} (run with --update-golden)"
 
     return check
@@ -69,6 +70,12 @@ def no_graph_is_left_begun():
     if define is not None and define.capturing.now is not None:
         define.capturing.now = None
         pytest.fail("a graph was begun and not built")
+
+
+@pytest.fixture(autouse=True)
+def passes_are_verified(request, monkeypatch):
+    """Every graph is verified after every pass, except where time is measured."""
+    monkeypatch.setenv("WEFT_VERIFY", "0" if request.node.get_closest_marker("alone") else "1")
 
 
 #: directories of tests whose programs are printed and read again, before and after the passes

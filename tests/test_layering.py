@@ -27,7 +27,6 @@ ROOMS = [
     "nn",
     "optim",
     "data",
-    "distributed",
     "interop",
 ]
 LAST = ROOMS.index("nn")  # from here on rooms are neighbours
@@ -37,7 +36,6 @@ TOP = {
     "compile",
     "modes",
     "cli",
-    "export",
     "fit",
     "bench",
     "demo",
@@ -53,6 +51,19 @@ ONLY = {
 LATE = {("weft.runtime.kernels", "weft.codegen.lower")}
 NEVER = {"jax", "tensorflow", "onnxruntime", "scipy", "pytest", "mpmath"}
 pytestmark = pytest.mark.tiny
+
+
+def test_every_room_is_there():
+    there = {p.stem for p in (ROOT / "weft").iterdir() if p.suffix == ".py" or p.is_dir()}
+    assert there - {"__pycache__"} == {*ROOMS, *TOP}
+
+
+def test_the_page_has_every_room():
+    page = (ROOT / "docs/layout.md").read_text(encoding="utf-8")
+    listed = page.partition("## Who may know whom")[2].partition("\n## ")[0]
+    missing = [r for r in ROOMS if f"| `{r}/` |" not in listed and f"| `{r}.py` |" not in listed]
+    free = [f for f in TOP if f"`{f}.py`" not in listed and f"`{f}/`" not in listed]
+    assert not missing and set(free) <= {"__main__"}
 
 
 def room(module):

@@ -13,11 +13,13 @@ import numpy as np
 import weft
 from weft.bench import SUITES, bench, compare, suite_is_here
 from weft.capture.evaluate import evaluate
+from weft.compile import optimise
 from weft.demo import tell
 from weft.doctor import examine, size
 from weft.errors import ArtifactError, WeftError
 from weft.ir import Function, Module, Node, to_text
-from weft.ops.language import parse
+from weft.ir.literals import type_text
+from weft.ops.language import parse, verify
 from weft.runtime.cache import DiskCache
 from weft.types import TensorType
 from weft.types.dtype import bfloat16
@@ -92,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="check a program and print it")
     show.add_argument("program", help="a .wir file, - for standard input")
+    show.add_argument("--optimised", action="store_true", help="as it is after all passes")
     show.set_defaults(run=_show)
 
     bench = commands.add_parser(
@@ -129,17 +132,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(path: str) -> Module:
-    if path == "-":
-        return parse(sys.stdin.read(), "<stdin>")
     try:
-        with open(path, encoding="utf-8") as file:
-            return parse(file.read(), path)
+        if path == "-":
+            module = parse(sys.stdin.read(), "<stdin>")
+        else:
+            with open(path, encoding="utf-8") as file:
+                module = parse(file.read(), path)
     except UnicodeDecodeError as e:
         raise ArtifactError(path, expected="text in UTF-8", got=e.reason) from None
+    verify(module)
+    return module
 
 
 def _show(options: argparse.Namespace) -> int:
-    print(to_text(_read(options.program)), end="")
+    module = _read(options.program)
+    if options.optimised:
+        module = Module(tuple([optimise(f) for f in module.functions]))
+    print(to_text(module), end="")
     return 0
 
 
@@ -204,6 +213,9 @@ def _load(value: str, p: Node) -> Any:
             raise ArtifactError(f"-i {p.name}", expected=wanted, got=value) from None
     try:
         array = np.load(value, allow_pickle=False)
+    except FileNotFoundError as e:
+        wanted, got = f"{type_text(type_)}, an array in a .npy file", f"{value}: {e.strerror}"
+        raise ArtifactError(f"-i {p.name}", expected=wanted, got=got) from None
     except (ValueError, EOFError):
         raise ArtifactError(value, expected="an array in a .npy file") from None
     if not isinstance(array, np.ndarray):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -18,12 +19,17 @@ from weft.capture.instantiate import with_names
 from weft.capture.signature import specified
 from weft.capture.source import operators
 from weft.capture.structure import flatten
+from weft.control.rules import check_stores
 from weft.deploy.compiled import Compiled, Instances
 from weft.deploy.lengths import Lengths
 from weft.deploy.program import Program
-from weft.errors import DTypeError
+from weft.errors import DTypeError, ProgramError, WeftError
 from weft.ir import Function, Node, rewrite
+from weft.ir.language import Types
+from weft.ir.literals import type_text
+from weft.ir.verify import verify_part
 from weft.ops.define import Value, installed, placeholder
+from weft.ops.language import LANGUAGE
 from weft.passes.fold import fold
 from weft.passes.hasten import hasten
 from weft.passes.hoist import hoist
@@ -56,7 +62,7 @@ PASSES: tuple[Callable[[Function], Function], ...] = (
 
 def optimise(f: Function, fast: bool = False) -> Function:
     """The function after all passes, what its branches and loops do included; `fast`, also those
-    that keep the value and not every bit.
+    that keep the value and not every bit. With WEFT_VERIFY=1 it is verified after each pass.
     """
 
     def inner(n: Node, inputs: tuple[Node, ...]) -> Node | None:
@@ -64,8 +70,34 @@ def optimise(f: Function, fast: bool = False) -> Function:
         return Node(n.op, inputs, n.attrs, n.type, n.loc, regions) if regions else None
 
     f = rewrite(f, inner)
-    for apply in (*PASSES, hasten) if fast else PASSES:
+    passes = (*PASSES, hasten) if fast else PASSES
+    if os.environ.get("WEFT_VERIFY") == "1":
+        return verified(f, passes)
+    for apply in passes:
         f = apply(f)
+    return f
+
+
+def verified(f: Function, passes: Sequence[Callable[[Function], Function]]) -> Function:
+    """The function after these passes, which is verified after each; an error names the pass."""
+    known: dict[Node, Types] = {}
+    verify_part(f, LANGUAGE, known)
+    for apply in passes:
+        before, place = f, f"pass {apply.__name__}"
+        try:
+            f = apply(f)
+            verify_part(f, LANGUAGE, known)
+        except ProgramError as e:
+            said = {"expected": e.expected, "got": e.got, "hint": e.hint, "excerpt": e.excerpt}
+            raise ProgramError(f"{place}: {e.place}", **said) from e
+        except WeftError:
+            raise
+        except Exception as e:  # of a rule
+            raise ProgramError(place, got=f"{type(e).__name__}: {e}") from e
+        was, now = ([n.type for n in (*g.params, *g.results)] for g in (before, f))
+        if now != was:
+            expected = f"parameters and results {', '.join(map(type_text, was))}"
+            raise ProgramError(place, expected=expected, got=", ".join(map(type_text, now)))
     return f
 
 
@@ -75,6 +107,7 @@ def build_captured(captured: Captured) -> Executable:
     slopes: tuple[Node, ...] = tuple(g for _, g in captured.slopes)
     later = (*captured.seeds, *(s for _, s in captured.sums))
     joint = Function(f.name, (*f.params, *later), (*f.results, *slopes))
+    check_stores(joint)
     whole = optimise(joint, captured.fast)
     if not slopes:
         return Executable(captured, Native(whole, machine, captured.read_only), None, whole)

@@ -70,6 +70,17 @@ def test_show_prints_what_show_prints(here, capsys):
     assert capsys.readouterr().out == shown
 
 
+def test_show_prints_what_passes_make_of_a_program(here, capsys):
+    text = "fn f(%x: f32[4, n]) -> f32[4, n] { %y = softmax %x {axis = 1} return %y }"
+    (here / "s.wir").write_text(text, encoding="utf-8")
+    assert main(["show", "s.wir", "--optimised"]) == 0
+    shown = capsys.readouterr().out
+    assert "softmax" not in shown and " = exp " in shown
+    (here / "t.wir").write_text(shown, encoding="utf-8")
+    assert main(["show", "t.wir"]) == 0
+    assert capsys.readouterr().out == shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -81,6 +92,11 @@ def test_show_prints_what_show_prints(here, capsys):
         (["run", "p.wir", *GIVEN[2:], "-i", "x=w.npy"], "f32[B, 3], got f32[3, 2]"),
         (["run", "p.wir", *GIVEN[2:], "-i", "x=p.wir"], "an array in a .npy file"),
         (["run", "p.wir", *GIVEN[2:], "-i", "x=none.npy"], "none.npy: No such file"),
+        (
+            ["run", "p.wir", *GIVEN[2:], "-i", "x=3"],
+            "-i x: expected f32[B, 3], an array in a .npy file, got 3: No such file",
+        ),
+        (["show", "calls.wir"], "call in fn f: expected a function half in a recursion around it"),
         (["run", "p.wir", *GIVEN[:4], "-i", "by=a", *GIVEN[6:]], "expected a Python float, got a"),
         (["run", "p.wir", *GIVEN, "-i", "n=4"], "-i: expected each argument once"),
         (["run", "p.wir", "-i", "x="], "NAME=FILE with one of x, w, by, flag, n"),
@@ -91,6 +107,9 @@ def test_show_prints_what_show_prints(here, capsys):
 def test_a_fault_is_one_message(here, capsys, arguments, said):
     bad = PROGRAM.replace("matmul", "matmull")
     (here / "bad.wir").write_text(bad, encoding="utf-8")
+    call = '%y = call %x {name = "half", gives = (f32[],), site = 0}'
+    calls = f"fn f(%x: f32[]) -> f32[] {{ {call} return %y }}"
+    (here / "calls.wir").write_text(calls, encoding="utf-8")
     if arguments[1] == "x.npy":
         (here / "x.npy").write_bytes(b"\xff\xfe\x00")
     assert main(arguments) == 2

@@ -13,6 +13,7 @@ import numpy as np
 
 import weft as wf
 import weft.nn.functional as F
+from tests import extremes
 
 FLOATS = [wf.float32, wf.float32, wf.float32, wf.float64, wf.float16, wf.bfloat16]
 OTHERS = [wf.int64, wf.int32, wf.int8, wf.uint8, wf.bool]
@@ -35,7 +36,7 @@ class Step:
 
 class Maker:
     def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.other = np.random.default_rng(seed), np.random.default_rng((seed, 1))
         self.steps: list[Step] = []
         self.values: list[wf.Tensor] = []
         self.arrays: list[tuple[np.ndarray, Any]] = []
@@ -57,7 +58,8 @@ class Maker:
             a = self.rng.integers(0, 2, shape)
         else:
             a = self.rng.integers(0 if dtype is wf.uint8 else -9, 10, shape)
-        return np.asarray(a).astype(dtype.np)
+        a = np.asarray(a).astype(dtype.np)
+        return extremes.among(a, self.other, 0.1) if self.other.random() < 0.25 else a
 
     def shape(self) -> tuple[int, ...]:
         if self.chance(0.08):

@@ -63,3 +63,38 @@ def test_a_loop_written_as_text_runs():
 def test_regions_that_do_not_fit(old, new, said):
     with pytest.raises(ProgramError, match=said):
         parse(LOOP.replace(old, new))
+
+
+MISTAKES = {
+    "no regions": ("%y = while %x", "while: expected 2 regions: test and body, got 0"),
+    "a test that is no test": (
+        """%y = while %x
+           fn test(%x: f32[2]) -> f32[2] { return %x }
+           fn body(%x: f32[2]) -> f32[2] { return %x }""",
+        "while: expected fn test to give bool[], as a test does, got f32[2]",
+    ),
+    "other parameters": (
+        """%y = while %x
+           fn test(%b: bool[]) -> bool[] { return %b }
+           fn body(%x: f32[2]) -> f32[2] { return %x }""",
+        "while: expected operands bool[], as the parameters of fn test, got f32[2]",
+    ),
+    "more captured than there is": (
+        """%y = recursion %x {captured = 2}
+           fn g(%x: f32[2]) -> f32[2] { return %x }""",
+        "recursion: expected functions, which capture at most 1 of the operands, got 1, 2",
+    ),
+    "no condition": ("%y = cond %x", "cond: expected a condition, bool[], as the first operand"),
+    "an attribute of another name": (
+        "%y = sum %x {axes = (0,), keepdim = false}",
+        "got sum(f32[2], axes=(0,), keepdim=False); did you mean keepdims?",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_in_a_text_is_said(case):
+    statement, said = MISTAKES[case]
+    with pytest.raises(ProgramError) as e:
+        parse(f"fn f(%x: f32[2]) -> f32[2] {{ {statement} return %y }}")
+    assert said in str(e.value)

@@ -59,6 +59,18 @@ def test_parallel_products_and_what_follows_them():
         wf.set_num_threads(threads)
 
 
+def test_jumps_are_no_kernels():
+    def f(x):
+        while x.sum() > 1:
+            x = x / 2
+        return x
+
+    said = wf.compile(f, fallback=False).explain(wf.rand((8, 8)))
+    loop = [("sum",), ("greater",), ("divide",), ("copy",)]
+    assert said.kernels == (("copy",), *loop, ("copy",))
+    assert "6 kernel launches of 4 kernels" in str(said) and "jump      if false" in str(said)
+
+
 def test_reasons_and_inputs():
     net = nn.Linear(3, 2)
     opt = optim.SGD(net.parameters(), 0.1)

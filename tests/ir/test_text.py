@@ -238,3 +238,14 @@ def test_gradients_are_read_by_a_process_that_never_made_them(tmp_path):
         timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_a_node_and_a_function_are_shown_in_a_line():
+    """Of a value that is read twice by what is read twice, and so on."""
+    f = parse(
+        "fn f(%x: f32[2]) -> f32[2] { "
+        + " ".join(f"%x{i + 1} = add %x{i or ''}, %x{i or ''}" for i in range(40))
+        + " return %x40 }"
+    ).entry
+    assert repr(f) == "<Function f: 1 params, 40 nodes, 1 results>"
+    assert repr(f.results[0]) == "<Node add(add, add) : f32[2]>"

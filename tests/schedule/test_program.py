@@ -188,3 +188,24 @@ def test_layers_that_look_alike_are_planned_once(monkeypatch):
     c = wf.compile(f, fallback=False)
     assert c(x, *ws).numpy().tobytes() == f(x, *ws).numpy().tobytes()
     assert len(planned) < 5
+
+
+@pytest.mark.tiny
+def test_no_step_copies_a_value_onto_itself():
+    """Not even the state of a loop in a loop, which is first what was made just before."""
+
+    def inner(y):
+        return wf.while_loop(lambda s: s.sum() > 1, lambda s: s * 0.7, y * 1.1)
+
+    def f(x, n):
+        return wf.while_loop(lambda s: s[1] < n, lambda s: (inner(s[0]), s[1] + 1), (x, 0))[0]
+
+    x, n = wf.rand((8, 8)), wf.tensor(3)
+    graph = wf.trace(f, x, n).graph
+    plan = plan_program(graph, layouts(graph), Machine(threads=1))
+    copies = [s.operands for s in plan.steps if not s.nodes and s.jump is None]
+    assert copies
+    for value, made in copies:
+        at = [(s.base, s.offset, s.block and s.block.offset) for s in (value, made)]
+        assert at[0] != at[1]
+    assert wf.compile(f)(x, n).numpy().tobytes() == f(x, n).numpy().tobytes()

@@ -206,7 +206,8 @@ def keep_mask(call: Call) -> int:
         return -1
     y, g = placeholder(inferred, OUTPUT), placeholder(inferred, COTANGENT)
     with no_grad(), closed():
-        cotangents = [c() if callable(c) else c for c in call.op.vjp(g, y, *xs, **call.attrs)]  # type: ignore[misc]
+        found = _said(call, call.op.vjp(g, y, *xs, **call.attrs))  # type: ignore[misc]
+        cotangents = [c() if callable(c) else c for c in found]
     mask, seen, stack = 0, set(), [c.data for c in cotangents if isinstance(c, Value)]
     while stack:
         node = stack.pop()
@@ -248,7 +249,18 @@ def _cotangents(n: Note, g: Any) -> Sequence[Any]:
     else:
         out: Any = call.out  # the one type there is
         y = tensor(kept if kept is not None else Absent(out), n)
-    return call.op.vjp(g, y, *xs, **call.attrs)  # type: ignore[misc]
+    return _said(call, call.op.vjp(g, y, *xs, **call.attrs))  # type: ignore[misc]
+
+
+def _said(call: Call, cotangents: Any) -> Sequence[Any]:
+    """What a vjp gives, which is one cotangent for each operand."""
+    if not isinstance(cotangents, (tuple, list)) or len(cotangents) != len(call.types):
+        raise GradError(
+            f"the vjp of {call.op.name}",
+            expected=f"a tuple of {len(call.types)}, a cotangent or None for each operand",
+            got=f"{len(cotangents)}" if isinstance(cotangents, tuple) else str(cotangents),
+        )
+    return cotangents
 
 
 def pull(

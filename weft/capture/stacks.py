@@ -148,10 +148,6 @@ def is_stack(x: Any) -> bool:
     return type(x) is list and any(type(v) is Stack for v in x)
 
 
-def room_of(x: list[Any]) -> Room | None:
-    return next((v.room for v in x if type(v) is Stack), None)
-
-
 # what elements are
 
 

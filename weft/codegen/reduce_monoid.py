@@ -7,26 +7,18 @@ Shared by reductions and fused rows, so that both add up in the same order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from weft.codegen.registers import literal, memory, register
 from weft.codegen.text import Text, Value, i64, lanes_of, vector
 from weft.codegen.verbs import emit
-from weft.ops.scalar import Scalar, input_, maximum, minimum, select
+from weft.ops.monoids import MONOIDS, PLACES
+from weft.ops.scalar import Scalar, input_, select
 from weft.schedule.reduce_spec import LANES, SHORT, ReduceSpec
 from weft.schedule.rows import RowSpec
 from weft.types.dtype import DType, bool_, int64
 
 State = list[Value]
-
-_JOIN: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
-    "sum": lambda a, b: a + b,
-    "prod": lambda a, b: a * b,
-    "max": maximum,
-    "min": minimum,
-    "any": lambda a, b: a | b,
-    "all": lambda a, b: a & b,
-}
 
 
 class Monoid:
@@ -34,8 +26,9 @@ class Monoid:
 
     def __init__(self, t: Text, name: str, acc: DType) -> None:
         self.t, self.acc = t, acc
-        self.arg = name.startswith("arg")
-        self.name = name.removeprefix("arg")
+        self.arg = name in PLACES
+        self.name = PLACES.get(name, name)
+        self.rule = MONOIDS[self.name]
 
     @property
     def states(self) -> tuple[DType, ...]:
@@ -43,7 +36,7 @@ class Monoid:
 
     def neutral(self, lanes: int) -> Value:
         """The value that changes no accumulator."""
-        return literal(_neutral(self.name, self.acc), self.acc, lanes)
+        return literal(self.rule.neutral(self.acc), self.acc, lanes)
 
     def start(self, lanes: int) -> State:
         """An accumulator of nothing. If all values equal the worst one, index 0 is right."""
@@ -54,7 +47,7 @@ class Monoid:
     def join(self, a: State, b: State) -> State:
         """Both, `a` before `b`. Of equal values the lower index wins; NaN is the extreme."""
         if not self.arg:
-            return [self._emit(_JOIN[self.name](*self._pair()), a[0], b[0])]
+            return [self._emit(self.rule.join(*self._pair()), a[0], b[0])]
         x, y = self._pair()
         same = x.eq(y) | ((x.ne(x)) & (y.ne(y))) if self.acc.is_float else x.eq(y)
         tied = self._emit(same, a[0], b[0])
@@ -77,7 +70,7 @@ class Monoid:
         """
         if self.arg:
             return state[1]
-        if not self.acc.is_float or self.name not in ("sum", "prod"):
+        if not self.acc.is_float or not self.rule.computes:
             return state[0]
         x, _ = self._pair()
         return self._emit(select(x.ne(x), x.like(math.nan), x), state[0], state[0])
@@ -92,23 +85,6 @@ class Monoid:
     def _emit(self, rule: Scalar, *values: Value) -> Value:
         (out,) = emit(self.t, [rule], lanes_of(values[0].type), lambda n, _: values[n.value])
         return out
-
-
-def _neutral(name: str, acc: DType) -> bool | int | float:
-    if name in ("sum", "any"):
-        return 0
-    if name in ("prod", "all"):
-        return 1
-    if acc.is_float:
-        return -math.inf if name == "max" else math.inf
-    if acc is bool_:
-        return name == "min"
-    low, high = (
-        (-(2 ** (acc.bits - 1)), 2 ** (acc.bits - 1) - 1)
-        if acc.kind == "i"
-        else (0, 2**acc.bits - 1)
-    )
-    return low if name == "max" else high
 
 
 class Lanes:

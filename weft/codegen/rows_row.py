@@ -9,8 +9,9 @@ from weft.codegen.reduce_monoid import Lanes, Monoid, group_of, read, upto, writ
 from weft.codegen.registers import memory
 from weft.codegen.text import Text, Value, i64
 from weft.codegen.verbs import Leaf, cast, emit
+from weft.ops.monoids import accumulator
 from weft.ops.scalar import Scalar, walk
-from weft.schedule.reduce_spec import CHUNK, LANES, OPERANDS, accumulator
+from weft.schedule.reduce_spec import CHUNK, LANES, OPERANDS
 from weft.schedule.rows import BATCH, Fold, Level, Map, RowSpec, arrange
 from weft.types import DType
 

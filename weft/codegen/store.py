@@ -16,18 +16,33 @@ define i64 @kernel(ptr %frame, i64 %lo, i64 %hi, i64 %worker) {
 entry:
 """
 
-#: %a: the handle, %b: the store, %d: the store with what is put
+#: %a: the handle, %b: the store, %d: the store with what is put. If that store's entries are not
+#: the last here, because another was made of it too, or elsewhere, they are copied behind the last
 _PUT = f"""
   %count_at = getelementptr i64, ptr %a, i64 {int(Field.COUNT)}
   %room_at = getelementptr i64, ptr %a, i64 {int(Field.ROOM)}
+  %first_at = getelementptr i64, ptr %b, i64 1
+  %held_at = getelementptr i64, ptr %b, i64 2
   %number = load i64, ptr %count_at
-  %after = add i64 %number, 1
+  %known = load ptr, ptr %b
+  %first = load i64, ptr %first_at
+  %held = load i64, ptr %held_at
+  %empty = icmp eq ptr %known, null
+  %here = icmp eq ptr %known, %a
+  %end = add i64 %first, %held
+  %last = icmp eq i64 %end, %number
+  %top = and i1 %here, %last
+  %start = select i1 %top, i64 %first, i64 %number
+  %joins = or i1 %empty, %top
+  %copied = select i1 %joins, i64 0, i64 %held
+  %place = add i64 %number, %copied
+  %after = add i64 %place, 1
   store i64 %after, ptr %count_at
   %need = mul i64 %after, %size
   %room = load i64, ptr %room_at
   %old = load ptr, ptr %a
   %fits = icmp sle i64 %need, %room
-  br i1 %fits, label %write, label %grow
+  br i1 %fits, label %ready, label %grow
 grow:
   %twice = shl i64 %need, 1
   %bytes = call i64 @llvm.smax.i64(i64 %twice, i64 {_FIRST})
@@ -40,19 +55,23 @@ lost:
 grown:
   store ptr %new, ptr %a
   store i64 %bytes, ptr %room_at
+  br label %ready
+ready:
+  %memory = phi ptr [ %old, %entry ], [ %new, %grown ]
+  br i1 %joins, label %write, label %copy
+copy:
+  %source = load ptr, ptr %known
+  %skip = mul i64 %first, %size
+  %from = getelementptr i8, ptr %source, i64 %skip
+  %behind = mul i64 %number, %size
+  %onto = getelementptr i8, ptr %memory, i64 %behind
+  %before = mul i64 %held, %size
+  call void @llvm.memcpy.p0.p0.i64(ptr %onto, ptr %from, i64 %before, i1 false)
   br label %write
 write:
-  %memory = phi ptr [ %old, %entry ], [ %new, %grown ]
-  %begin = mul i64 %number, %size
+  %begin = mul i64 %place, %size
   %there = getelementptr i8, ptr %memory, i64 %begin
 {{values}}
-  %known = load i64, ptr %b
-  %first_at = getelementptr i64, ptr %b, i64 1
-  %held_at = getelementptr i64, ptr %b, i64 2
-  %first = load i64, ptr %first_at
-  %held = load i64, ptr %held_at
-  %empty = icmp eq i64 %known, 0
-  %start = select i1 %empty, i64 %number, i64 %first
   %more = add i64 %held, 1
   %start_at = getelementptr i64, ptr %d, i64 1
   %more_at = getelementptr i64, ptr %d, i64 2
@@ -65,6 +84,7 @@ write:
 
 #: %a: the list of all memory, %b: the store, %d: the store with what is put. A store's handle is
 #: memory of the list, and so is what it says holds the entries; what held them before stays there.
+#: A store that another was made of too gets a handle of its own
 _PUT_APART = f"""
   %known = load ptr, ptr %b
   %held_at = getelementptr i64, ptr %b, i64 2
@@ -76,6 +96,7 @@ _PUT_APART = f"""
   %empty = icmp eq ptr %known, null
   br i1 %empty, label %begin, label %look
 begin:
+  %from = phi ptr [ %a, %entry ], [ %old, %look ]
   %first_bytes = add i64 %need, 64
   %block = call ptr @malloc(i64 %first_bytes)
   %no_block = icmp eq ptr %block, null
@@ -88,9 +109,15 @@ begun:
   %made_memory = getelementptr i8, ptr %block, i64 64
   store ptr %made_memory, ptr %made
   store i64 %need, ptr %made_room_at
+  call void @llvm.memcpy.p0.p0.i64(ptr %made_memory, ptr %from, i64 %before, i1 false)
   br label %write
 look:
   %old = load ptr, ptr %known
+  %last_at = getelementptr i64, ptr %known, i64 {int(Field.COUNT)}
+  %last = load i64, ptr %last_at
+  %top = icmp eq i64 %last, %held
+  br i1 %top, label %measure, label %begin
+measure:
   %room_at = getelementptr i64, ptr %known, i64 {int(Field.ROOM)}
   %room = load i64, ptr %room_at
   %fits = icmp sle i64 %need, %room
@@ -114,12 +141,14 @@ grown:
   store i64 %twice, ptr %room_at
   br label %write
 write:
-  %handle = phi ptr [ %made, %begun ], [ %known, %look ], [ %known, %grown ]
-  %memory = phi ptr [ %made_memory, %begun ], [ %old, %look ], [ %new, %grown ]
+  %handle = phi ptr [ %made, %begun ], [ %known, %measure ], [ %known, %grown ]
+  %memory = phi ptr [ %made_memory, %begun ], [ %old, %measure ], [ %new, %grown ]
   %there = getelementptr i8, ptr %memory, i64 %before
 {{values}}
+  %count_at = getelementptr i64, ptr %handle, i64 {int(Field.COUNT)}
   %first_at = getelementptr i64, ptr %d, i64 1
   %more_at = getelementptr i64, ptr %d, i64 2
+  store i64 %more, ptr %count_at
   store ptr %handle, ptr %d
   store i64 0, ptr %first_at
   store i64 %more, ptr %more_at
@@ -133,8 +162,10 @@ _GET = """
   %first_at = getelementptr i64, ptr %a, i64 1
   %first = load i64, ptr %first_at
   %number = load i64, ptr %b
-  %empty = icmp eq ptr %handle, null
-  br i1 %empty, label %otherwise, label %read
+  %held_at = getelementptr i64, ptr %a, i64 2
+  %held = load i64, ptr %held_at
+  %there_is = icmp ult i64 %number, %held
+  br i1 %there_is, label %read, label %otherwise
 read:
   %memory = load ptr, ptr %handle
   %place = add i64 %first, %number

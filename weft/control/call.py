@@ -26,7 +26,10 @@ from weft.types import TensorType
 Signature = tuple[tuple[Any, ...], tuple[Any, ...]]  # types of what it is given, and gives
 
 
-def _recursion_types(*types: Any, regions: Regions, captured: int) -> Any:
+def _recursion_types(*types: Any, captured: int, regions: Regions = ()) -> Any:
+    if not regions or not 0 <= captured <= len(types):
+        expected = f"functions, which capture at most {len(types)} of the operands"
+        raise ShapeError("recursion", expected=expected, got=f"{len(regions)}, {captured}")
     takes("recursion", regions[0], types)
     fixed = types[len(types) - captured :]
     known: dict[str, Signature] = {}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.control.region import Region, own
-from weft.errors import DTypeError, ShapeError
+from weft.errors import DTypeError, ProgramError, ShapeError
 from weft.ir import Function, Node, user_location
 from weft.ops.define import (
     Op,
@@ -70,11 +70,27 @@ AGAIN: dict[str, Any] = {}
 # types
 
 
-def takes(place: str, f: Function, types: Sequence[Any]) -> None:
+def takes(place: str, f: Function, types: Sequence[Any], what: str = "operands") -> None:
     """That a function is given what it takes."""
     wanted = tuple(p.type for p in f.params)
     if wanted != tuple(types):
-        raise ShapeError(place, expected=said_types(wanted), got=said_types(types))
+        expected = f"{what} {said_types(wanted)}, as the parameters of fn {f.name}"
+        raise ShapeError(place, expected=expected, got=said_types(types))
+
+
+def gives(place: str, f: Function, types: Sequence[Any], what: str) -> None:
+    """That a function's results have these types, of which `what` says why."""
+    if results_of(f) != tuple(types):
+        expected = f"fn {f.name} to give {said_types(types)}, {what}"
+        raise ShapeError(place, expected=expected, got=said_types(results_of(f)))
+
+
+def split(place: str, regions: Regions, *names: str) -> Regions:
+    """The regions of a call, which are called so in errors."""
+    if len(regions) != len(names):
+        expected = f"{len(names)} regions: {', '.join(names[:-1])} and {names[-1]}"
+        raise ProgramError(place, expected=expected, got=str(len(regions)))
+    return regions
 
 
 def said_types(types: Sequence[Any]) -> str:
@@ -85,29 +101,30 @@ def results_of(f: Function) -> tuple[Any, ...]:
     return tuple(r.type for r in f.results)
 
 
-def _cond_types(*types: Any, regions: Regions) -> Any:
-    if types[0] is not BOOL:
-        raise DTypeError("cond", expected="a bool", got=said_types(types[:1]))
-    yes, no = regions
-    takes("cond", yes, types[1:])
-    takes("cond", no, types[1:])
-    if results_of(yes) != results_of(no):
-        raise ShapeError(
-            "cond", expected=said_types(results_of(yes)), got=said_types(results_of(no))
-        )
-    return results_of(yes)
+def _cond_types(*types: Any, regions: Regions = ()) -> Any:
+    if types[:1] != (BOOL,):
+        got = said_types(types[:1])
+        raise DTypeError("cond", expected=f"a condition, {BOOL}, as the first operand", got=got)
+    yes, no = split("cond", regions, "one for true", "one for false")
+    for r in (yes, no):
+        takes("cond", r, types[1:], "operands behind the condition:")
+    gives("cond", no, results_of(yes), "as the other region does")
+    return _some("cond", yes)
 
 
-def _while_types(*types: Any, regions: Regions) -> Any:
-    test, body = regions
+def _while_types(*types: Any, regions: Regions = ()) -> Any:
+    test, body = split("while", regions, "test", "body")
     takes("while", test, types)
     takes("while", body, types)
-    if results_of(test) != (BOOL,):
-        raise DTypeError("while", expected="a bool", got=said_types(results_of(test)))
-    if results_of(body) != types[: len(body.results)]:
-        expected = said_types(types[: len(body.results)])
-        raise ShapeError("while", expected=expected, got=said_types(results_of(body)))
-    return results_of(body)
+    gives("while", test, (BOOL,), "as a test does")
+    gives("while", body, types[: len(body.results)], "the types of the first operands, its state")
+    return _some("while", body)
+
+
+def _some(place: str, f: Function) -> Any:
+    if not f.results:
+        raise ShapeError(place, expected=f"results of fn {f.name}", got="none")
+    return results_of(f)
 
 
 cond = register(Control("cond", infer=_cond_types, doc="One of two functions, as a bool says."))
@@ -118,14 +135,32 @@ while_ = register(
 
 def _while_grad_types(
     *types: Any,
-    regions: Regions,
     state: int,
     slopes: int,
     inner: tuple[int, ...],
     kept: tuple[int, ...],
     checkpoint: int,
+    regions: Regions = (),
 ) -> Any:
-    return results_of(regions[3])
+    place = "while_grad"
+    test, body, step, last, none = split(place, regions, "test", "body", "step", "last", "none")
+    rest = state + slopes + len(last.results)
+    if not (0 < state == len(kept) and slopes >= 0 and rest < len(types) and checkpoint >= 0):
+        raise ShapeError(place, expected=f"{rest + 1} operands or more", got=str(len(types)))
+    begin, gs, sums = types[:state], types[state : state + slopes], types[state + slopes : rest]
+    fixed = types[rest:-1]
+    parts = tuple(sums[i] for i in inner)
+    takes(place, test, (*begin, *fixed))
+    takes(place, body, (*begin, *fixed))
+    takes(place, step, (*begin, *gs, *parts, *fixed))
+    takes(place, last, (*begin, *gs, *sums, *fixed))
+    takes(place, none, (*gs, *sums))
+    gives(place, test, (BOOL,), "as a test does")
+    gives(place, body, begin, "the types of the first operands, its state")
+    gives(place, step, (*gs, *parts), "the types of its cotangents and sums")
+    gives(place, last, sums, "the types of the sums")
+    gives(place, none, sums, "the types of the sums")
+    return _some(place, last)
 
 
 while_grad = register(Control("while_grad", infer=_while_grad_types, doc="The reverse of a loop."))

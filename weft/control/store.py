@@ -1,10 +1,11 @@
 """What a loop notes of every step, as a value: for gradients that are differentiated again.
 
-`put(s, *xs)` is the store `s` and an entry behind it, of one value or several; a store is added to
-once, so it needs no copy. `get(s, i, otherwise)` is what was put as number `i`; of a store in which
-there is nothing, `otherwise`, a single number everywhere. Of entries of several values, whose types
+`put(s, *xs)` is the store `s` and an entry behind it, of one value or several; a store that nothing
+else is made of needs no copy. `get(s, i, otherwise)` is what was put as number `i`; where there is
+no such entry, `otherwise`, a single number everywhere. Of entries of several values, whose types
 are `entry`, it gives number `part`. A store without anything is all zeros. In a program the others
-say where memory of the program's begins that holds them: words of no meaning outside.
+say where memory of the program's begins that holds them: words of no meaning outside, which
+`weft.control.rules` keeps there.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ def _put_type(s: Any, *xs: Any) -> Any:
 
 def _get_type(s: Any, i: Any, otherwise: Any, entry: tuple[Any, ...] = (), part: int = 0) -> Any:
     _store("get", s)
+    if i is not COUNT:
+        raise DTypeError("get", expected=f"the number of an entry, {COUNT}", got=str(i))
+    if not isinstance(otherwise, TensorType):
+        raise DTypeError("get", expected="a tensor if there is no entry", got=str(otherwise))
     if entry and (not 0 <= part < len(entry) or entry[part] is not otherwise):
         raise DTypeError("get", expected=f"{otherwise} as part {part}", got=str(entry))
     return otherwise
@@ -71,7 +76,8 @@ get = register(_OfStore("get", infer=_get_type, doc="A value out of a store.", e
 
 
 def _run_get(s: Any, i: Any, otherwise: Any, part: int = 0, **how: Any) -> Any:
-    return _items(s)[i.item()][part] if _items(s) else otherwise
+    items, number = _items(s), i.item()
+    return items[number][part] if 0 <= number < len(items) else otherwise
 
 
 _RUN: dict[str, Any] = {"put": lambda s, *xs: Held((*_items(s), xs)), "get": _run_get}

@@ -29,9 +29,9 @@ class Explanation:
 
     @property
     def kernels(self) -> tuple[tuple[str, ...], ...]:
-        """The ops of each kernel, in the order they run."""
+        """The ops of each kernel, in the order they run; what it does, if no op asked for it."""
         steps = [s for part in self.forward.parts for s in part.steps]
-        return tuple(tuple(n.op.name for n in s.nodes) for s in steps)
+        return tuple(_ops(s) for s in steps if s.jump is None)
 
     @property
     def arena(self) -> int:
@@ -124,7 +124,8 @@ class Explanation:
 
     def _plan(self, title: str, plan: ProgramPlan) -> str:
         specs = {p.spec.key() for part in plan.parts for s in part.steps for p in s.launch.phases}
-        launches = f"{len(plan.steps)} kernel launches of {len(specs)} kernels"
+        count = sum(s.jump is None for part in plan.parts for s in part.steps)
+        launches = f"{count} kernel launches of {len(specs)} kernels"
         memory = f"{plan.arena:,} bytes of intermediate values at most"
         lines = [f"{title}: {launches}, {memory}, {plan.threads} threads"]
         lines += self._steps(plan)
@@ -150,7 +151,7 @@ class Explanation:
             when = ("always", "if true", "if false")[s.jump.when]
             return f"  {i:>4}  jump      {when}  ->  {s.jump.target}"
         family = type(s.launch.phases[0].spec).__name__.removesuffix("Spec").lower()
-        ops = " ".join(n.op.name for n in s.nodes) or "copy"
+        ops = " ".join(_ops(s))
         made = s.operands[-len(s.launch.outs) :]
         placed = ", ".join(
             f"{x.layout}" + (f" at {x.block.offset:,}" if x.base == ARENA and x.block else "")
@@ -161,6 +162,13 @@ class Explanation:
         if count != 1:
             threads = f"at the same time as the next {count - 1}" if count else "with those before"
         return f"  {i:>4}  {family:<9} {ops}  ->  {placed}  ({threads})  {where}".rstrip()
+
+
+def _ops(s: Step) -> tuple[str, ...]:
+    """The ops of a kernel: where no node asked for it, what is done to a stack, or a copy."""
+    if s.nodes:
+        return tuple([n.op.name for n in s.nodes])
+    return (getattr(s.launch.phases[0].spec, "what", "copy"),)
 
 
 def _line(n: Node) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
+from typing import Any, NamedTuple
 
-from weft.ir.node import Function, OpLike
+from weft.ir.node import Function, Node, OpLike
 from weft.types import DTYPES, TensorType
 from weft.types.dtype import from_short
 from weft.types.record import dataclass
@@ -16,12 +17,24 @@ Types = TensorType | tuple[TensorType, ...]
 Infer = Callable[[Any, tuple[Any, ...], dict[str, Any], tuple[Function, ...]], Types]
 
 
+class Fault(NamedTuple):
+    """What a node of a program breaks."""
+
+    function: Function
+    node: Node
+    expected: str
+    got: str
+    hint: str = ""
+
+
 @dataclass(frozen=True)
 class Language:
     """The ops of a program by name, and how they are typed.
 
     `parameter` is the op of a function's inputs, `result` that of picks, `constant` that of values
     in the text. `records` are dataclasses that an attribute may hold.
+    `rules` find what a program whose nodes are all typed breaks as a whole; rooms with ops of
+    which there is something to say add theirs.
     """
 
     ops: Mapping[str, Any]
@@ -30,6 +43,7 @@ class Language:
     result: OpLike
     constant: OpLike
     records: Mapping[str, type]
+    rules: list[Callable[[Function], Iterable[Fault]]] = field(default_factory=list)
 
 
 #: classes of Python numbers: the types of weak operands

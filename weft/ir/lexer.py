@@ -51,8 +51,10 @@ class Source:
             at = m.end()
         self.tokens.append(Token("end", "", at, True))
 
-    def error(self, at: int, expected: str, got: str = "", hint: str = "") -> ProgramError:
-        """An error at an offset of the text, with its line and a caret below."""
+    def error(
+        self, at: int, expected: str, got: str = "", hint: str = "", what: str = ""
+    ) -> ProgramError:
+        """An error at an offset of the text, with its line and a caret below, about `what`."""
         line = self.text.count("\n", 0, at) + 1
         start = self.text.rfind("\n", 0, at) + 1
         end = self.text.find("\n", start)
@@ -64,7 +66,7 @@ class Source:
         else:
             caret = column
         excerpt = f"  {number} | {shown}\n  {' ' * len(number)} | {' ' * caret}^"
-        place = f'"{self.file}":{line}:{column + 1}'
+        place = f'"{self.file}":{line}:{column + 1}{f", {what}" if what else ""}'
         return ProgramError(place, expected=expected, got=got, hint=hint, excerpt=excerpt)
 
     def string(self, token: Token, text: str | None = None) -> str:

@@ -29,19 +29,25 @@ class OpLike(Protocol):
 class Node:
     """One operation and the value it produces.
 
-    An op with several results is a node whose users are picks: nodes with that one operand and the
-    attributes `position` and `type`.
+    `op` is an Op record, of which this room knows the name only. `type` of a Python number, which
+    parameters and constants may be, is its class. An op with several results is a node whose users
+    are picks: nodes with that one operand and the attributes `position` and `type`.
     """
 
     op: OpLike
     inputs: tuple[Node, ...]
     attrs: tuple[tuple[str, Any], ...]
-    type: TensorType  # of a Python number: its class
+    type: TensorType
     loc: Location | None = None
     regions: tuple[Function, ...] = ()  # closed: what they read of the outside are inputs
 
     def attr(self, name: str) -> Any:
         return dict(self.attrs)[name]
+
+    def __repr__(self) -> str:
+        operands = ", ".join([i.op.name for i in self.inputs])
+        type_ = getattr(self.type, "__name__", self.type)
+        return f"<Node {self.op.name}({operands}) : {type_}>"
 
     @property
     def is_pick(self) -> bool:
@@ -84,13 +90,17 @@ class Function:
     def __hash__(self) -> int:
         return hash((self.name, len(self.params), len(self.results), len(self.order)))
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.params)} params, {len(self.order)} nodes"
+        return f"<Function {self.name}: {counts}, {len(self.results)} results>"
+
     def __str__(self) -> str:
         return Function.to_text(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Functions that may call each other by name; the first is where the program starts."""
+    """The functions of one text, each closed; the first is where the program starts."""
 
     functions: tuple[Function, ...]
     _named: dict[str, Function] = field(init=False, repr=False, compare=False)

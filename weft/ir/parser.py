@@ -71,18 +71,17 @@ class Parser(Reader):
                     self.expect("mark", ",")
                 params.append(self.param(len(params), scope))
             self.expect("mark", "->")
-            started = self.here
             types, _ = self.types()
             self.expect("mark", "{")
             while self.here.kind == "value" or self.here.text == "_":
                 self.statement(scope)
-            self.expect("word", "return", hint="a statement is %name = op ...")
+            at = self.expect("word", "return", hint="a statement is %name = op ...")
             results = self.operands(scope)
             self.expect("mark", "}")
         given = [r.type for r in results]
         if types != given:
-            said = f"({', '.join(map(type_text, given))})"
-            raise self.error("the types of what is returned", hint=f"that is {said}", at=started)
+            expected = f"{_listed(types)}, as fn {name} says it returns"
+            raise self.error(expected, _listed(given), at)
         return Function(name, tuple(params), tuple(results))
 
     def param(self, i: int, scope: Scope) -> Node:
@@ -187,7 +186,7 @@ class Parser(Reader):
         try:
             return self.language.infer(op, tuple(i.type for i in inputs), dict(attrs), regions)
         except WeftError as e:
-            said = self.error(e.expected or "a call that fits", e.got, at, e.hint or e.place)
+            said = self.error(e.expected or "a call that fits", e.got, at, e.hint, e.place)
             raise said from e
         except Exception as e:  # a type rule is not ours: whatever it met, this text led there
             said = self.error("operands and attributes that fit", f"{type(e).__name__}: {e}", at)
@@ -249,6 +248,10 @@ class Parser(Reader):
         if self.here.kind == "string":
             text = self.source.string(self.next())
         return Location(file, line, column, end, "", text)
+
+
+def _listed(types: list[Any]) -> str:
+    return f"({', '.join(map(type_text, types))})" if len(types) != 1 else type_text(types[0])
 
 
 def _named(loc: Location | None, name: str) -> Location | None:

@@ -44,10 +44,15 @@ class Reader:
         self.depth = 0
 
     def error(
-        self, expected: str, got: str = "", at: Token | None = None, hint: str = ""
+        self,
+        expected: str,
+        got: str = "",
+        at: Token | None = None,
+        hint: str = "",
+        what: str = "",
     ) -> ProgramError:
         token = at or self.here
-        return self.source.error(token.at, expected, got or _shown(token), hint)
+        return self.source.error(token.at, expected, got or _shown(token), hint, what)
 
     def next(self) -> Token:
         token = self.here

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.errors import ProgramError, WeftError
-from weft.ir.language import Language
+from weft.ir.language import Language, Types
 from weft.ir.lexer import did_you_mean
 from weft.ir.literals import Data, attribute, type_text
 from weft.ir.node import Function, Module, Node
@@ -20,21 +20,36 @@ _AROUND = 3  # lines shown on either side
 
 
 def verify(program: Function | Module, language: Language) -> None:
-    """Raise ProgramError unless every node follows its op's rule and every function is closed."""
+    """Raise ProgramError unless every node follows its op's rule, every function is closed, and
+    the whole keeps the language's rules.
+    """
     functions = program.functions if isinstance(program, Module) else (program,)
     sizes: dict[str, Dim] = {}
     for f in functions:
         _Verifier(f, language).run()
+        for fault in (fault for rule in language.rules for fault in rule(f)):
+            inner = _Verifier(fault.function, language)
+            raise inner.error(fault.node, fault.expected, fault.got, fault.hint)
         for d in dims_of(f):
             if sizes.setdefault(d.name, d) != d:
                 raise ProgramError(f"fn {f.name}", expected="one meaning of a size", got=repr(d))
 
 
+def verify_part(f: Function, language: Language, known: dict[Node, Types]) -> None:
+    """The same of a function that may be part of a program. Nodes that are `known` are not typed
+    again: nodes never change.
+    """
+    _Verifier(f, language, known).run()
+
+
 class _Verifier:
     """The checks of one function."""
 
-    def __init__(self, f: Function, language: Language) -> None:
+    def __init__(
+        self, f: Function, language: Language, known: dict[Node, Types] | None = None
+    ) -> None:
         self.f, self.language = f, language
+        self.known = {} if known is None else known
         self.several: dict[Node, tuple[Any, ...]] = {}  # types of nodes with several results
 
     def run(self) -> None:
@@ -76,7 +91,7 @@ class _Verifier:
             if "<" in _unquoted(value):
                 raise self.error(n, f"{name}: a value with a text form", repr(value))
         for region in n.regions:
-            _Verifier(region, self.language).run()
+            _Verifier(region, self.language, self.known).run()
         if is_literal(n):
             self.literal(n)
         self.types(n)
@@ -99,8 +114,17 @@ class _Verifier:
             raise self.error(n, f"a value of {_type(n.type)}", _type(found))
 
     def types(self, n: Node) -> None:
+        found = self.known.get(n) or self.inferred(n)
+        if isinstance(found, tuple):
+            self.several[n] = found
+        first = found[0] if isinstance(found, tuple) else found
+        if first is not n.type:
+            raise self.error(n, _type(first), _type(n.type))
+        self.known[n] = found
+
+    def inferred(self, n: Node) -> Types:
         try:
-            found = self.language.infer(
+            return self.language.infer(
                 n.op, tuple(i.type for i in n.inputs), dict(n.attrs), n.regions
             )
         except WeftError as e:
@@ -108,11 +132,6 @@ class _Verifier:
         except Exception as e:  # a type rule is not ours: this node led it there
             got = f"{type(e).__name__}: {e}"
             raise self.error(n, "operands and attributes that fit", got) from e
-        if isinstance(found, tuple):
-            self.several[n] = found
-        first = found[0] if isinstance(found, tuple) else found
-        if first is not n.type:
-            raise self.error(n, _type(first), _type(n.type))
 
     def error(self, n: Node, expected: str, got: str, hint: str = "") -> ProgramError:
         place = f"{n.op.name} in fn {self.f.name}"

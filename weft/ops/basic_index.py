@@ -235,16 +235,19 @@ def _transposed(steps: Ints) -> Op:
     return basic_unindex if all(abs(s) == 1 for s in steps) else basic_spread
 
 
+def _unindex_vjp(
+    g: Value, y: Value, x: Value, *, shape: Shape, starts: Ints, steps: Ints, axes: Ints
+) -> tuple[Any, ...]:
+    sizes = _region(x, shape, axes)
+    return (lambda: basic_index(g, starts=starts, sizes=sizes, steps=steps, axes=axes),)
+
+
 basic_unindex: Op = register(
     Op(
         "basic_unindex",
         _unindex_type,
         at=_unindex_at,
-        vjp=lambda g, y, x, *, shape, starts, steps, axes: (
-            lambda: basic_index(
-                g, starts=starts, sizes=_region(x, shape, axes), steps=steps, axes=axes
-            ),
-        ),
+        vjp=_unindex_vjp,
         reference=_unindex_reference,
         samples=_unindex_samples,
         doc="Elements put where a basic index says, among zeros: the transpose of basic_index.",
@@ -257,11 +260,7 @@ basic_spread: Op = register(
         "basic_spread",
         _unindex_type,
         extern="spread",
-        vjp=lambda g, y, x, *, shape, starts, steps, axes: (
-            lambda: basic_index(
-                g, starts=starts, sizes=_region(x, shape, axes), steps=steps, axes=axes
-            ),
-        ),
+        vjp=_unindex_vjp,
         reference=_unindex_reference,
         samples=_unindex_samples,
         doc="The same as basic_unindex, by writing to places instead of asking each its source.",

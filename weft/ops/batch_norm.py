@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from weft.errors import DTypeError, ShapeError
+from weft.errors import ShapeError
 from weft.ops.define import Value
 from weft.ops.elementwise import rsqrt
-from weft.ops.makers import composite, like
+from weft.ops.makers import composite, like, require_float
 from weft.ops.movement import broadcast_to, reshape
 from weft.ops.reduction import narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
@@ -29,10 +29,7 @@ Axes = tuple[int, ...]
 
 
 def _check(place: str, x: Value, params: tuple[Value, ...]) -> None:
-    for v in (x, *params):
-        if not v.type.dtype.is_float:
-            hint = "convert with .astype()"
-            raise DTypeError(place, expected="floating operands", got=v.type.dtype.name, hint=hint)
+    require_float(place, x, *params)
     if x.type.ndim < 2:
         raise ShapeError(place, expected="an operand (N, C, …)", got=str(x.type))
     for p in params:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weft.buffer import Buffer
 from weft.errors import DTypeError, ShapeError, WeftError
 from weft.ir import Node, user_location
+from weft.ir.lexer import did_you_mean
 from weft.ops import attributes
 from weft.ops.operand import check_range, is_live, number_node, strong
 from weft.types import TensorType
@@ -92,7 +93,8 @@ class Call:
 
     def __repr__(self) -> str:
         said = [t.__name__ if isinstance(t, type) else str(t) for t in self.types]
-        return f"{self.op.name}({', '.join(said + [f'{k}={v}' for k, v in self.attrs.items()])})"
+        said += [f"{k}={v}" for k, v in self.attrs.items() if k != "regions"]
+        return f"{self.op.name}({', '.join(said)})"
 
 
 class Eager(Protocol):
@@ -282,7 +284,7 @@ class Op:
     infer: Callable[..., Types]
     scalar: Callable[..., Any] | None = None  # (*Scalars of the operands) -> Scalar
     at: Callable[..., Any] | None = None  # (index, *loaders, **attrs) -> Scalar
-    fold: str | None = None  # a monoid: sum prod max min any all argmax argmin
+    fold: str | None = None  # a monoid of ops/monoids.py
     contract: Callable[..., Any] | None = None  # (*types, **attrs) -> Contraction
     extern: str | None = None  # the name of a hand-written kernel family
     body: Callable[..., Any] | None = None  # (*values, **attrs) -> values, said in other ops
@@ -317,8 +319,15 @@ class Op:
 OPS: dict[str, Op] = {}
 
 
-def register(op: Op) -> Op:
-    """Note the record under its name; a name is said once."""
+_KINDS = ("scalar", "at", "fold", "contract", "extern", "body")
+
+
+def register(op: Op, *, computes: bool = True) -> Op:
+    """Note the record under its name; a name is said once, and what the result is, in one way."""
+    kinds = [k for k in _KINDS if getattr(op, k) is not None]
+    if computes and type(op) is Op and len(kinds) != 1:
+        got = " and ".join(kinds) or "none"
+        raise ValueError(f"op {op.name!r}: expected exactly one of {', '.join(_KINDS)}, got {got}")
     if OPS.setdefault(op.name, op) is not op:
         raise ValueError(f"op {op.name!r} is defined twice")
     return op
@@ -366,24 +375,33 @@ def inferred(op: Op, types: tuple[Type, ...], attrs: dict[str, Any]) -> Types:
 
 def _misfit(op: Op, types: tuple[Type, ...], attrs: dict[str, Any], e: Exception) -> WeftError:
     kind = DTypeError if isinstance(e, (TypeError, AttributeError)) else ShapeError
-    expected = f"operands and attributes that fit {op.name}{inspect.signature(op.body or op.infer)}"
-    return kind(op.name, expected=expected, got=str(Call(op, types, attrs)))
+    rule = inspect.signature(op.body or op.infer)
+    params = [p.replace(annotation=p.empty) for p in rule.parameters.values()]
+    known = [p.name for p in params if p.kind is p.KEYWORD_ONLY or p.default is not p.empty]
+    other = [k for k in attrs if k not in rule.parameters]
+    hint = "; ".join(filter(None, (did_you_mean(k, known) for k in other)))
+    shown = rule.replace(parameters=params, return_annotation=rule.empty)
+    expected = f"operands and attributes that fit {op.name}{shown}"
+    return kind(op.name, expected=expected, got=str(Call(op, types, attrs)), hint=hint)
 
 
 # symbolic mode
 
 constant = register(
-    Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made.")
+    Op("constant", infer=lambda *, value, type: type, doc="A value known when the graph was made."),
+    computes=False,
 )
 parameter = register(
-    Op("parameter", infer=lambda *, position, type: type, doc="An input of a function.")
+    Op("parameter", infer=lambda *, position, type: type, doc="An input of a function."),
+    computes=False,
 )
 result = register(
     Op(
         "result",
         infer=lambda *_, position, type: type,
         doc="One of the results of an op that has several.",
-    )
+    ),
+    computes=False,
 )
 
 

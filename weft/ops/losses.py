@@ -27,7 +27,7 @@ from weft.ops.elementwise import (
     softplus,
     where,
 )
-from weft.ops.makers import composite, like
+from weft.ops.makers import composite, like, require_float
 from weft.ops.movement import reshape
 from weft.ops.reduction import max as largest, narrowed, sum as total, widened
 from weft.ops.samples import Sample, array
@@ -39,14 +39,7 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def _pair(place: str, x: Value, t: Value) -> tuple[Value, Value]:
-    for v in (x, t):
-        if not v.type.dtype.is_float:
-            raise DTypeError(
-                place,
-                expected="floating operands",
-                got=v.type.dtype.name,
-                hint="convert with .astype()",
-            )
+    require_float(place, x, t)
     return widened(x), widened(t)
 
 

@@ -125,6 +125,18 @@ def wants_gradient(x: Any) -> bool:
     return isinstance(x, Value) and x.type.dtype.is_float
 
 
+def require_float(place: str, *xs: Value) -> None:
+    """Raise unless the operands of a composite are floating."""
+    for x in xs:
+        if not x.type.dtype.is_float:
+            raise DTypeError(
+                place,
+                expected="floating operands",
+                got=x.type.dtype.name,
+                hint="convert with .astype()",
+            )
+
+
 class _Later:
     """What gradients of every op need but is itself said in ops: filled in by the files that
     define it.
@@ -170,7 +182,7 @@ def composite(
 
         derived.derived = True  # type: ignore[attr-defined]
         return register(
-            Op(said, infer or infer_body(body), body=body, vjp=vjp or derived, onnx=onnx,
+            Op(said, infer or infer_body(said, body), body=body, vjp=vjp or derived, onnx=onnx,
                reference=reference, samples=samples, doc=body.__doc__ or "")
         )  # fmt: skip
 

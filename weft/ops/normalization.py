@@ -16,7 +16,7 @@ import numpy as np
 from weft.errors import DTypeError, ShapeError
 from weft.ops.define import Value
 from weft.ops.elementwise import equal, exp, isfinite, log, rsqrt, where
-from weft.ops.makers import composite, like
+from weft.ops.makers import composite, like, require_float
 from weft.ops.movement import reshape
 from weft.ops.reduction import (
     folded_shape,
@@ -31,17 +31,6 @@ from weft.types.dtype import DTYPES, float32, float64, int32
 from weft.types.size import as_float
 
 Axes = tuple[int, ...]
-
-
-def _require_float(place: str, *xs: Value) -> None:
-    for x in xs:
-        if not x.type.dtype.is_float:
-            raise DTypeError(
-                place,
-                expected="floating operands",
-                got=x.type.dtype.name,
-                hint="convert with .astype()",
-            )
 
 
 # softmax
@@ -92,7 +81,7 @@ def softmax_grad(g: Value, y: Value, *, axis: int) -> Value:
 )
 def softmax(x: Value, *, axis: int) -> Value:
     """exp(x - max) / sum(exp(x - max)) along an axis."""
-    _require_float("softmax", x)
+    require_float("softmax", x)
     w = widened(x)
     e = exp(w - _top(w, axis))
     return narrowed(e / total(e, axes=(axis,), keepdims=True), x)
@@ -125,7 +114,7 @@ def log_softmax_grad(g: Value, y: Value, *, axis: int) -> Value:
 )
 def log_softmax(x: Value, *, axis: int) -> Value:
     """The logarithm of softmax, exact where softmax is small."""
-    _require_float("log_softmax", x)
+    require_float("log_softmax", x)
     w = widened(x)
     d = w - _top(w, axis)
     return narrowed(d - log(total(exp(d), axes=(axis,), keepdims=True)), x)
@@ -169,7 +158,7 @@ def logsumexp_grad(g: Value, y: Value, x: Value, *, axes: Axes) -> Value:
 )
 def logsumexp(x: Value, *, axes: Axes, keepdims: bool) -> Value:
     """log(sum(exp(x))) without overflow on the way."""
-    _require_float("logsumexp", x)
+    require_float("logsumexp", x)
     w = widened(x)
     if math.prod(x.type.shape[a] for a in axes) == 0:
         return narrowed(log(total(exp(w), axes=axes, keepdims=keepdims)), x)
@@ -210,7 +199,7 @@ def _layer_norm_reference(x: Any, *params: Any, eps: float) -> Any:
 
 
 def _check_row(place: str, x: Value, params: tuple[Value, ...]) -> None:
-    _require_float(place, x, *params)
+    require_float(place, x, *params)
     if not x.type.ndim:
         raise ShapeError(place, expected="at least one axis", got=str(x.type))
     for p in params:

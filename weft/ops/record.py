@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from weft.errors import DTypeError
 from weft.ir import Function
 from weft.ops.define import (
     Op,
@@ -64,7 +65,7 @@ def _expand_once(f: Function, *xs: Any) -> tuple[Any, ...]:
     return replay(f, xs, lambda op: op.body or op)
 
 
-def infer_body(body: Callable[..., Any]) -> Callable[..., Types]:
+def infer_body(name: str, body: Callable[..., Any]) -> Callable[..., Types]:
     """The type rule of a composite: run the body on symbols and look."""
 
     def infer(*types: Type, **attrs: Any) -> Types:
@@ -76,10 +77,13 @@ def infer_body(body: Callable[..., Any]) -> Callable[..., Types]:
                 ),
                 **attrs,
             )
-        return tuple(o.type for o in out) if isinstance(out, tuple) else out.type
+        outs = out if isinstance(out, tuple) else (out,)
+        if not outs or not all(isinstance(o, Value) for o in outs):
+            raise DTypeError(
+                name,
+                expected="a tensor, or a tuple of tensors, from its body",
+                got=type(out).__name__,
+            )
+        return tuple(o.type for o in outs) if isinstance(out, tuple) else out.type
 
     return infer
-
-
-def is_symbolic(x: Value) -> bool:
-    return not hasattr(x.data, "layout")

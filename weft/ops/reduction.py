@@ -16,6 +16,7 @@ from weft.errors import DTypeError, ShapeError
 from weft.ops.define import Op, Value, register
 from weft.ops.elementwise import astype, divide, equal, sqrt, where
 from weft.ops.makers import composite, later
+from weft.ops.monoids import MONOIDS, PLACES
 from weft.ops.movement import broadcast_to, reshape
 from weft.ops.samples import Sample, array
 from weft.types import DType, Shape, TensorType
@@ -59,9 +60,11 @@ def fold(
     reference: Any = None,
     doc: str = "",
 ) -> Op:
-    """A reduction over `axes` by the monoid `name`. `empty`: whether it has a value for no
-    elements.
+    """A reduction over `axes` by a monoid of `weft.ops.monoids`. `empty`: whether it has a value
+    for no elements.
     """
+    if name not in MONOIDS and name not in PLACES:
+        raise ValueError(f"fold {name!r}: no monoid of weft/ops/monoids.py")
 
     def infer(t: TensorType, *, axes: Axes, keepdims: bool) -> TensorType:
         check_axes(name, t, axes)
@@ -79,7 +82,7 @@ def fold(
         span = (-1.3, 1.3) if name == "prod" else (-3.0, 3.0)
         x = array((3, 4, 5), float32, span)
         for axes in [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2), ()]:
-            if axes and (len(axes) == 1 or not name.startswith("arg")):
+            if axes and (len(axes) == 1 or name not in PLACES):
                 yield Sample((x,), {"axes": axes, "keepdims": len(axes) == 1})
         for d in DTYPES:
             if d.kind in kinds:
@@ -101,7 +104,7 @@ def _reference(name: str, gives: Callable[[DType], DType]) -> Callable[..., Any]
     f = getattr(np, name)
 
     def run(x: Any, *, axes: Axes, keepdims: bool) -> Any:
-        return f(x, axis=axes[0] if name.startswith("arg") else axes, keepdims=keepdims)
+        return f(x, axis=axes[0] if name in PLACES else axes, keepdims=keepdims)
 
     return run
 

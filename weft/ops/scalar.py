@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.types.dtype import DType, bool_, float32, float64, int64
+from weft.types.dtype import DType, bool_, int64
 
 #: verb -> what it means. Arguments share one dtype, which is the result's, unless it says
 #: otherwise.
@@ -60,6 +60,8 @@ class Scalar:
     def __init__(
         self, verb: str, args: tuple[Scalar, ...], dtype: DType, value: Any = None
     ) -> None:
+        if verb not in VERBS:  # code generators know no other
+            raise ValueError(f"{verb!r} is no scalar verb, see VERBS in weft/ops/scalar.py")
         self.verb, self.args, self.dtype, self.value = verb, args, dtype, value
 
     def like(self, number: Number) -> Scalar:
@@ -290,6 +292,7 @@ def walk(roots: Sequence[Scalar]) -> list[Scalar]:
 def text(*roots: Scalar) -> str:
     """A canonical text form, the same for equal expressions: what kernel caches hash.
 
+    >>> from weft.types.dtype import float32
     >>> x = input_(0, float32)
     >>> print(text(x * x + 1.0))
     0 f32 input 0
@@ -331,4 +334,3 @@ def substitute(root: Scalar, leaf: Callable[[Scalar], Scalar | None]) -> Scalar:
 
 
 PI, INF, NAN = math.pi, math.inf, math.nan
-FLOATS = (float32, float64)

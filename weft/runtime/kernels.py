@@ -28,7 +28,15 @@ from weft.schedule.launch import KernelSpec
 
 #: what a kernel's text is made by, besides its spec; a test follows codegen's imports to see that
 #: nothing is missing
-SOURCES = ("codegen", "schedule", "types", "ops/scalar.py", "ops/rules.py", "ops/math")
+SOURCES = (
+    "codegen",
+    "schedule",
+    "types",
+    "ops/scalar.py",
+    "ops/rules.py",
+    "ops/monoids.py",
+    "ops/math",
+)
 
 _live: WeakValueDictionary[KernelSpec, jit.Code] = WeakValueDictionary()
 _pinned: dict[KernelSpec, jit.Code] = {}

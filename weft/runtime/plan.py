@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
+from weft.autodiff.pullback import OUTPUT
 from weft.buffer import Layout
 from weft.errors import ShapeError
 from weft.ir import Location, Node
@@ -18,7 +19,7 @@ from weft.schedule.launch import Launch
 from weft.types import DTYPES, DType
 
 #: bit of the keep mask that asks for the result
-KEEP_OUTPUT = 1 << 62
+KEEP_OUTPUT = 1 << OUTPUT
 #: the engine builds a frame on the stack
 MAX_WORDS = 16384
 #: chunks of a phase that threads claim: the engine counts them in 16 bits
@@ -37,7 +38,7 @@ class Word(IntEnum):
     PARAMS = 6  # pointer
     N_PHASES = 7
     PHASES = 8  # pointer
-    KEEP = 9  # bit i: backward wants input i; bit 62: the result; -1: not worked out yet
+    KEEP = 9  # bit i: backward wants input i; bit OUTPUT: the result; -1: not worked out yet
     HEAVY = 10
     KINDS = 11  # pointer: per argument 0 for a tensor, else 1 + index in DTYPES of a number's dtype
     SIZES = 12  # pointer: bytes of each result

@@ -14,6 +14,7 @@ from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.ops.define import Op, constant, result
 from weft.ops.elementwise import copy
+from weft.ops.monoids import MONOIDS, PLACES, accumulator
 from weft.ops.movement import alias, broadcast_to, reshape
 from weft.ops.record import expanded
 from weft.ops.scalar import Scalar, input_
@@ -24,7 +25,6 @@ from weft.schedule.fuse_fold import FoldBody
 from weft.schedule.launch import Launch, Machine
 from weft.schedule.map import plan_map
 from weft.schedule.read import Numbers, Unreadable, Weak, applied, elementwise, literal, op_of
-from weft.schedule.reduce import accumulator
 from weft.schedule.rows import Fold, Map, RowProgram, plan_rows
 from weft.types import DType, TensorType
 from weft.types.record import dataclass
@@ -255,13 +255,9 @@ class _Rows:
     def _fold(self, n: Node, x: RowValue) -> RowValue:
         op = op_of(n)
         assert op.fold is not None, op.name
-        if (
-            n.attr("axes") != self.trailing
-            or x.shape != self.full
-            or op.fold in ("argmax", "argmin")
-        ):
+        if n.attr("axes") != self.trailing or x.shape != self.full or op.fold in PLACES:
             raise Unreadable("a fold over other axes")
-        if self._dtype(x.number) is not n.type.dtype and op.fold in ("sum", "prod"):
+        if self._dtype(x.number) is not n.type.dtype and MONOIDS[op.fold].computes:
             raise Unreadable("a fold that changes the dtype")
         value = x.number
         if accumulator(op.fold, self._dtype(value), n.type.dtype) is not n.type.dtype:

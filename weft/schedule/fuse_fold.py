@@ -13,11 +13,12 @@ from weft.buffer import Layout
 from weft.ir import Function, Node
 from weft.ops.define import constant
 from weft.ops.elementwise import copy
+from weft.ops.monoids import PLACES, accumulator
 from weft.ops.movement import alias, reshape
 from weft.ops.scalar import Scalar, const, input_
 from weft.schedule.launch import Launch
 from weft.schedule.read import Numbers, applied, literal, op_of
-from weft.schedule.reduce import accumulator, plan_fold
+from weft.schedule.reduce import plan_fold
 from weft.types import TensorType, broadcast_shapes
 
 
@@ -55,7 +56,7 @@ class FoldBody:
             and broadcast_shapes(*shapes) == source.type.shape
             and isinstance(self.env[source], Scalar)
             and held is accumulator(monoid, source.type.dtype, out.type.dtype)
-            and not monoid.startswith("arg")
+            and monoid not in PLACES
         )
 
     def _read(self, n: Node, after: bool) -> bool:

@@ -19,6 +19,7 @@ from weft.ir import Function, Node
 from weft.ir.node import exact
 from weft.ops.contraction import Window
 from weft.ops.define import Op, constant, parameter
+from weft.ops.monoids import PLACES
 from weft.ops.movement import broadcast_to, reshape
 from weft.schedule.beside import LEAST, MOST as MOST_PRODUCTS, products
 from weft.schedule.fuse import plan_function
@@ -122,7 +123,10 @@ class _Partition:
 
     def _settle(self, n: Node) -> None:
         users = list(dict.fromkeys(self.home[u] for u in self.users[n]))
-        for k in sorted(users, key=lambda k: k.number, reverse=True):
+        some = users
+        if self._ends_rows(n, users):
+            some = [k for k in users if k.kind == "map"]
+        for k in sorted(some, key=lambda k: k.number, reverse=True):
             if len(k.nodes) < MOST and self._may_join(n, k, users):
                 kind = self._joins(n, k)
                 if kind and kind != self.without and self.without != "map":
@@ -132,6 +136,26 @@ class _Partition:
                     self._join(n, k, users)
                     return
         self._found(n, users)
+
+    def _ends_rows(self, n: Node, users: list[_Kernel]) -> bool:
+        """Whether a value is computed from reductions of rows and read by one over everything, as
+        that of all a softmax gives: the kernel of these rows should end with it, or with a map.
+        """
+        shape = getattr(n.type, "shape", None)
+        wider = [k for k in users if k.kind == "fold" and k.rows is not None and k.shape == shape]
+        if not n.op.scalar or not wider or self._inside(n, wider[0]):  # type: ignore[attr-defined]
+            return False
+        stack, seen = [n], {n}
+        while stack and len(seen) < MOST:
+            for i in stack.pop().inputs:
+                op: Op = i.op  # type: ignore[assignment]
+                if op.fold and i.inputs[0].type.shape == shape:
+                    if not self._fold_joins(i, op, wider[0]):
+                        return True
+                elif i not in seen and (op.scalar or op is broadcast_to or op is reshape):
+                    seen.add(i)
+                    stack.append(i)
+        return False
 
     def _may_join(self, n: Node, k: _Kernel, users: list[_Kernel]) -> bool:
         """Whether the other users can wait for the kernel."""
@@ -209,7 +233,7 @@ class _Partition:
         full = n.inputs[0].type.shape
         axes = n.attr("axes")
         trailing = tuple(range(len(full) - len(axes), len(full)))
-        if op.fold in ("argmax", "argmin") or not full or axes != trailing:
+        if op.fold in PLACES or not full or axes != trailing:
             return ""
         rows = full[: len(full) - len(axes)]
         kept = rows + (1,) * len(axes)
@@ -239,7 +263,7 @@ class _Partition:
         if op.scalar is not None and isinstance(n.type, TensorType):
             kind, shape = "map", n.type.shape
         k = _Kernel(len(self.kernels), kind, shape)
-        if op.fold and op.fold not in ("argmax", "argmin"):
+        if op.fold and op.fold not in PLACES:
             k.kind, k.shape = "fold", n.inputs[0].type.shape
             axes, count = n.attr("axes"), len(k.shape) - len(n.attr("axes"))
             if axes == tuple(range(count, len(k.shape))):

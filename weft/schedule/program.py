@@ -29,7 +29,7 @@ from weft.schedule.partition import Group, look, partition, plan_group, smaller
 from weft.schedule.recompute import recompute
 from weft.schedule.rows import narrowed
 from weft.schedule.settle import settle
-from weft.schedule.share import share
+from weft.schedule.share import share, without_copies
 from weft.schedule.single import plan_single, weak_dtype
 from weft.schedule.steps import (
     ABSOLUTE,
@@ -119,7 +119,7 @@ class _Planner:
             base = OPERANDS + len(self.f.params) + i
             if i in self.in_place:
                 assert self.spots[r].base == OPERANDS + self.in_place[i]
-            elif r.type.size and (self.spots[r].base != base or not self._dense(self.spots[r])):
+            elif r.type.size and (self.spots[r].base != base or not self._is_dense(self.spots[r])):
                 self._copy(self.spots[r], base)
         counts = together(self.steps, self.blocks, self.machine.threads)
         share(self.steps, counts)
@@ -131,9 +131,10 @@ class _Planner:
         for b, at in zip(blocks, offsets, strict=True):
             b.place = at
         outs = tuple(Layout.dense(r.type) for r in self.f.results)
+        steps, counts = without_copies(self.steps, counts)
         return ProgramPlan(
             self.f,
-            tuple(self.steps),
+            steps,
             top,
             outs,
             self.machine.threads,
@@ -191,7 +192,7 @@ class _Planner:
         inner.owned = {n for n, s in inner.spots.items() if id(s.block) in blocks}
         for group in arrange(partition(f), f.results):
             inner._group(group)
-        return [inner._operand(r) for r in f.results]
+        return [inner.operand(r) for r in f.results]
 
     def jump(self, when: int, condition: Spot | None = None) -> Jump:
         made = Jump(when)
@@ -251,7 +252,7 @@ class _Planner:
             self.blocks.append(self.lists.block)
 
     def _lasting(self, layout: Layout) -> Spot:
-        spot = self._result(layout)
+        spot = self.room(layout)
         assert spot.block is not None
         spot.block.birth, spot.block.death = 0, 1 << 60
         return spot
@@ -263,26 +264,17 @@ class _Planner:
             return
         launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
         assert launch is not None
-        self._append(launch, (spot, place), ())
+        self.append(launch, (spot, place), ())
 
     def dense(self, spot: Spot) -> Spot:
         """The value laid out densely."""
-        return spot if self._dense(spot) else self._copy(spot)
-
-    def room(self, layout: Layout) -> Spot:
-        return self._result(layout)
-
-    def operand(self, n: Node) -> Spot:
-        return self._operand(n)
-
-    def append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
-        self._append(launch, operands, nodes)
+        return spot if self._is_dense(spot) else self._copy(spot)
 
     # one group
 
     def _group(self, group: Group) -> None:
         if len(group.nodes) > 1:
-            inputs = [self._operand(n) for n in group.inputs]
+            inputs = [self.operand(n) for n in group.inputs]
             layouts = [s.layout for s in inputs]
             fixed = self._fixed(inputs)
             key = look(group, layouts), fixed, self.machine.awake
@@ -314,9 +306,9 @@ class _Planner:
         if not all(isinstance(i.type, TensorType) for i in n.inputs):
             kinds: list[Any] = [getattr(i.type, "dtype", i.type) for i in n.inputs]
             travels = weak_dtype(result_dtype(*kinds))
-        inputs = [self._operand(i, travels) for i in n.inputs]
+        inputs = [self.operand(i, travels) for i in n.inputs]
         if op.dense:
-            inputs = [s if self._dense(s) else self._copy(s) for s in inputs]
+            inputs = [s if self._is_dense(s) else self._copy(s) for s in inputs]
         types = tuple(i.type for i in n.inputs)
         layouts = tuple(s.layout if isinstance(s.layout, Layout) else None for s in inputs)
         attrs = dict(n.attrs)
@@ -333,7 +325,7 @@ class _Planner:
         if op is put_rows and self._is_last_of_its_own(n):
             self.owned.add(n)
             self.spots[n] = inputs[0]
-            self._append(launch, (*inputs, inputs[0]), (n,))
+            self.append(launch, (*inputs, inputs[0]), (n,))
         elif isinstance(out, tuple):
             by_place = {p.attr("position"): p for p in picks}
             self._step(launch, inputs, tuple(by_place.get(i) for i in range(len(out))), (n,))
@@ -357,7 +349,7 @@ class _Planner:
         return readers <= before
 
     def _view(self, n: Node, op: Op) -> None:
-        spot = self._operand(n.inputs[0])
+        spot = self.operand(n.inputs[0])
         viewed = op.view(spot.layout, **dict(n.attrs))  # type: ignore[misc]
         if viewed is None:
             spot = self._copy(spot)
@@ -374,7 +366,7 @@ class _Planner:
 
     # places
 
-    def _operand(self, n: Node, travels: DType | None = None) -> Spot:
+    def operand(self, n: Node, travels: DType | None = None) -> Spot:
         spot = self.spots.get(n)
         if spot is None and n.op is constant:
             self._constant(n)
@@ -414,7 +406,7 @@ class _Planner:
         made = Spot(PACKED - len(self.packed), 0, Layout.dense(layout.type))
         return self.packed.setdefault(wanted, made)
 
-    def _dense(self, spot: Spot) -> bool:
+    def _is_dense(self, spot: Spot) -> bool:
         return isinstance(spot.layout, DType) or spot.layout.is_dense
 
     def _copy(self, spot: Spot, base: int | None = None) -> Spot:
@@ -423,11 +415,12 @@ class _Planner:
         type_ = spot.layout.type
         launch = plan_single(copy, (type_,), (spot.layout,), {}, type_, self.machine)
         assert launch is not None
-        made = self._result(launch.outs[0]) if base is None else Spot(base, 0, launch.outs[0])
-        self._append(launch, (spot, made), ())
+        made = self.room(launch.outs[0]) if base is None else Spot(base, 0, launch.outs[0])
+        self.append(launch, (spot, made), ())
         return made
 
-    def _result(self, layout: Layout) -> Spot:
+    def room(self, layout: Layout) -> Spot:
+        """Memory of the arena for a value that the next step writes."""
         block = Block(layout.type.nbytes, len(self.steps), len(self.steps))
         self.blocks.append(block)
         return Spot(ARENA, 0, layout, block)
@@ -445,13 +438,13 @@ class _Planner:
         made = []
         for n, layout in zip(outputs, launch.outs, strict=True):
             base = self.targets.pop(n, None) if n is not None else None
-            spot = self._result(layout) if base is None else Spot(base, 0, layout)
+            spot = self.room(layout) if base is None else Spot(base, 0, layout)
             made.append(spot)
             if n is not None:
                 self.spots[n] = spot
-        self._append(launch, (*inputs, *made), nodes)
+        self.append(launch, (*inputs, *made), nodes)
 
-    def _append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
+    def append(self, launch: Launch, operands: tuple[Spot, ...], nodes: tuple[Node, ...]) -> None:
         if not launch.phases:
             return
         several = self.machine.awake and self.machine.threads > 1 and not launch.heavy

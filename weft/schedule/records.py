@@ -44,7 +44,7 @@ class Records:
 
     def __init__(self, n: Node) -> None:
         reverse, forward = n.regions
-        self.name, self.reverse_name, captured = forward.name, reverse.name, n.attr("captured")
+        self.name, captured = forward.name, n.attr("captured")
         outer = n.inputs[len(n.inputs) - captured :]
         count = len(forward.params) - captured
         self.names: dict[Any, int] = {}

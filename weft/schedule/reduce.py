@@ -17,11 +17,12 @@ from dataclasses import replace
 
 from weft.buffer import Layout
 from weft.errors import ShapeError
+from weft.ops.monoids import PLACES, accumulator
 from weft.ops.scalar import Scalar, input_
 from weft.schedule.collapse import broadcast_strides
 from weft.schedule.launch import HEAVY, Launch
 from weft.schedule.reduce_phases import Phases, Source
-from weft.schedule.reduce_spec import ReduceSpec as ReduceSpec, accumulator as accumulator
+from weft.schedule.reduce_spec import ReduceSpec as ReduceSpec
 from weft.types import DType, TensorType, broadcast_shapes
 from weft.types.dtype import int64
 
@@ -59,14 +60,14 @@ def plan_fold(
     out = Layout.dense(TensorType(kept_shape, out_dtype))
     acc = accumulator(monoid, rule.dtype, out_dtype)
     if epilogue is None:
-        epilogue = input_(0, int64 if monoid.startswith("arg") else acc)
+        epilogue = input_(0, int64 if monoid in PLACES else acc)
     if out.type.size == 0:
         return Launch((out,))
     strides = [broadcast_strides(i, len(shape)) for i in inputs]
     plan = Phases(monoid, acc, len(inputs) + 1, threads, math.prod(shape) >= HEAVY, numbers)
     source = Source(tuple(i.type.dtype for i in inputs), rule.cast(acc), strides)
     sizes, runs = list(shape), _runs(shape, axes)
-    if monoid.startswith("arg") and len(runs) > 1:
+    if monoid in PLACES and len(runs) > 1:
         raise ShapeError(monoid, expected="one axis, or adjacent ones", got=str(axes))
     while len(runs) > 1 and 0 not in shape:  # nothing to reduce gives the identity in any order
         run = runs.pop()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from weft.buffer import Layout
+from weft.ops.monoids import PLACES
 from weft.ops.scalar import Scalar
 from weft.schedule.collapse import Nest, collapse
 from weft.schedule.launch import Phase
@@ -56,12 +57,12 @@ class Phases:
 
     @property
     def states(self) -> tuple[DType, ...]:
-        return (self.acc, int64) if self.monoid.startswith("arg") else (self.acc,)
+        return (self.acc, int64) if self.monoid in PLACES else (self.acc,)
 
     @property
     def ordered(self) -> bool:
         """Whether the order of joining shows: not for integers, nor where an index settles ties."""
-        return self.acc.is_float and not self.monoid.startswith("arg")
+        return self.acc.is_float and self.monoid not in PLACES
 
     def hold(self, count: int) -> tuple[int, ...]:
         """Scratch memory for `count` accumulators."""

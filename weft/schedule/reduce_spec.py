@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from weft.ops.monoids import PLACES
 from weft.ops.scalar import Scalar, text
 from weft.types import DType
-from weft.types.dtype import bool_, int64, uint8
+from weft.types.dtype import int64
 from weft.types.record import dataclass
 
 #: lanes a last axis is dealt to; 64 are four 512-bit accumulators of float32, enough to hide the
@@ -76,7 +77,7 @@ class ReduceSpec:
     @property
     def states(self) -> tuple[DType, ...]:
         """What an accumulator consists of: a value, for arg-reductions also its index."""
-        return (self.acc, int64) if self.monoid.startswith("arg") else (self.acc,)
+        return (self.acc, int64) if self.monoid in PLACES else (self.acc,)
 
     def words(self) -> tuple[str, ...]:
         """The phase's params: task decoding, extents, places in scratch memory (bytes), then sizes
@@ -92,15 +93,6 @@ class ReduceSpec:
                 out += [f"{name}{axis}", *(f"{name}{axis}.{i}" for i in range(len(self.inputs)))]
                 out += [f"k{axis}.out"] * (name == "k")
         return (*out, *(f"n{i}" for i in range(self.numbers)))
-
-
-def accumulator(monoid: str, value: DType, out: DType) -> DType:
-    """The dtype a reduction of `value`s accumulates in; half types in float32."""
-    if monoid in ("sum", "prod"):
-        return out.compute
-    if monoid in ("any", "all"):
-        return bool_
-    return uint8 if value is bool_ and monoid.startswith("arg") else value.compute
 
 
 def width_limit(lanes: int, acc: DType) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from weft.buffer import Layout
+from weft.ops.monoids import PLACES
 from weft.schedule.collapse import broadcast_strides, collapse
 from weft.schedule.launch import HEAVY, Launch, Phase
 from weft.schedule.reduce_spec import LANES, SHORT, ReduceSpec
@@ -122,7 +123,7 @@ def plan_rows(
     [*rows, 1]; a bare DType is a single element. Results are dense, of the types `outs`.
     """
     if not 0 < n <= LONGEST or any(
-        isinstance(s, Fold) and s.monoid.startswith("arg") for s in program.steps
+        isinstance(s, Fold) and s.monoid in PLACES for s in program.steps
     ):
         return None
     layouts = tuple(Layout.dense(o) for o in outs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from weft.buffer import Layout
@@ -33,6 +34,33 @@ def share(steps: Sequence[Step], counts: Sequence[int]) -> None:
                     made.block.whole.death = max(made.block.whole.death, made.block.death)
                     dying.remove(s)
                     break
+
+
+def without_copies(
+    steps: Sequence[Step], counts: Sequence[int]
+) -> tuple[tuple[Step, ...], tuple[int, ...]]:
+    """The steps, and how many run with each, but for copies of what lies where it is copied to:
+    results in the place of operands.
+    """
+    left = [i for i, step in enumerate(steps) if not _stays(step)]
+    if len(left) < len(steps):
+        for step in steps:
+            if step.jump is not None and step.jump.target >= 0:
+                step.jump.target = bisect_left(left, step.jump.target)
+    return tuple([steps[i] for i in left]), tuple([counts[i] for i in left])
+
+
+def _stays(step: Step) -> bool:
+    """Whether a step copies a value onto itself."""
+    if step.nodes or step.jump is not None or len(step.operands) != 2:
+        return False
+    (spec,) = [p.spec for p in step.launch.phases] if len(step.launch.phases) == 1 else [None]
+    if not isinstance(spec, MapSpec) or spec.roots[0].verb != "input":
+        return False
+    value, made = step.operands
+    if value.block is None or made.block is None or made.block.over is not value.block.whole:
+        return False
+    return value.layout is made.layout and value.offset == made.offset == 0
 
 
 def _dies(spot: Spot, i: int, step: Step) -> bool:

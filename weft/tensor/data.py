@@ -12,6 +12,7 @@ from weft.errors import DTypeError, NumericsError, ShapeError, SharingError
 from weft.ops.creation import full
 from weft.ops.define import Value, data_of, fresh, installed, standard_mode
 from weft.ops.elementwise import astype, copy as copied
+from weft.ops.scalar import Scalar
 from weft.tensor.arguments import flag, on_cpu
 from weft.types import DType, as_dtype
 from weft.types.dtype import float32, int64
@@ -192,11 +193,14 @@ def lift(x: Any) -> Any:
             raise NumericsError("operand", expected="a number that int64 holds", got=str(x))
         with np.errstate(over="ignore"), standard_mode():
             return fresh(copy_from_numpy(np.asarray(x, dtype.np)))
+    hint = "make a tensor with wf.tensor(...)"
+    if isinstance(x, Scalar):
+        hint = "a rule for one element is said in verbs: weft.ops.scalar, weft.ops.math"
     raise DTypeError(
         "operand",
         expected="a tensor, a NumPy array or a number",
         got=_class_of(x),
-        hint="make a tensor with wf.tensor(...)",
+        hint=hint,
     )
 
 

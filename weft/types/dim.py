@@ -15,6 +15,7 @@ from operator import mul
 from typing import Union
 
 from weft.errors import ShapeError
+from weft.types.expression import without
 from weft.types.record import dataclass
 
 _FAR = 2**62  # as good as no bound
@@ -203,7 +204,7 @@ def _divided(a: Number, b: Number) -> Number:
     left: Terms = {}
     ((by, factor), *more) = _terms(b).items()
     for m, c in _terms(a).items():
-        rest = None if more or c % factor else _without(m, by)
+        rest = None if more or c % factor else without(m, by)
         if rest is None:
             left[m] = c
         else:
@@ -223,15 +224,6 @@ def _quotients(a: Number, b: Number) -> tuple[int, int | None]:
     if isinstance(b, Dim) and b.min >= 0:
         return min(low, 0), None if high is None else max(high, 0)
     return -_FAR, None
-
-
-def _without(m: Monomial, by: Monomial) -> Monomial | None:
-    left = list(m)
-    for d in by:
-        if d not in left:
-            return None
-        left.remove(d)
-    return tuple(left)
 
 
 def _positive(x: Number, asked: str) -> bool:

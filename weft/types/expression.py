@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 Monomial = tuple[int, ...]  # numbers of atoms, in order, each as often as its power
 Terms = tuple[tuple[Monomial, int], ...]  # sorted; no coefficient is 0
 Bounds = tuple[float, float]  # least and most, infinite where not known
@@ -84,7 +85,7 @@ def split(a: Terms, b: Terms) -> tuple[Terms, Terms]:
     ((wanted, divisor),) = b
     quotient, rest = {}, {}
     for m, c in a:
-        left = _without(m, wanted)
+        left = without(m, wanted)
         if left is None:
             rest[m] = c
             continue
@@ -101,7 +102,7 @@ def _multiple(a: Terms, b: Terms) -> tuple[Terms, Terms]:
     """Division by a sum: whole if `a` is a monomial times it, else not tried."""
     n, d = b[-1] if b else ((), 1)
     for m, c in a if len(a) == len(b) else ():
-        left = _without(m, n)
+        left = without(m, n)
         if left is not None and c % d == 0:
             q = ((left, c // d),)
             if product(q, b) == a:
@@ -109,7 +110,8 @@ def _multiple(a: Terms, b: Terms) -> tuple[Terms, Terms]:
     return (), a
 
 
-def _without(m: Monomial, factors: Monomial) -> Monomial | None:
+def without(m: tuple[T, ...], factors: tuple[T, ...]) -> tuple[T, ...] | None:
+    """A product divided by others of its factors; None if it has not all of them."""
     out = list(m)
     for f in factors:
         if f not in out:

@@ -142,7 +142,7 @@ def _one_hot_in_program(x: Tensor, num_classes: int) -> Tensor:
         raise refused("one_hot", "num_classes", f"-1 and a symbolic {x.type}", hint)
     zeros = broadcast_to(astype(value(0), dtype=x.type.dtype), (num_classes,))
     with indices_of("one_hot", "classes", num_classes, x):
-        checked = add(x, take(zeros, refuse_negative(x, num_classes), axis=0))
+        checked = add(x, take(zeros, refuse_negative(x), axis=0))
     return one_hot_op(checked, size=num_classes, dtype=int64)
 
 
