@@ -10,13 +10,28 @@ and in symbolic mode alike.
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 from weft.autodiff.mode import enable_grad, no_grad, recording
+from weft.autodiff.notes import (
+    PARTS as PARTS,
+    Absent as Absent,
+    Continued as Continued,
+    Leaf as Leaf,
+    Note as Note,
+    Part as Part,
+    Pick as Pick,
+    Row as Row,
+    apart as apart,
+    frontier as frontier,
+    inner_leaf as inner_leaf,
+    leads_to,
+    new_leaf as new_leaf,
+    next_serial as next_serial,
+    note_of,
+)
 from weft.autodiff.pullback import COTANGENT, OUTPUT, Pullback
 from weft.buffer import Buffer
 from weft.errors import GradError
@@ -31,148 +46,6 @@ from weft.ops.define import (
     standard_mode,
 )
 from weft.types import TensorType
-
-
-class Leaf:
-    """Where a gradient ends: the `grad` of a tensor that requires one."""
-
-    __slots__ = ("grad",)
-    serial = -1
-
-    def __init__(self) -> None:
-        self.grad: Value | None = None
-
-
-def new_leaf(x: Value) -> Leaf:
-    """A leaf for a tensor; if it is part of a graph, the capture under way is told whose it is."""
-    out = Leaf()
-    if capturing.now is not None and not isinstance(x.data, Buffer):
-        capturing.now.own_leaf(out)
-    return out
-
-
-def inner_leaf() -> Leaf:
-    """A leaf that is nobody's but the transform's that made it: its gradient is no state."""
-    out = Leaf()
-    if capturing.now is not None:
-        capturing.now.own_leaf(out)
-    return out
-
-
-class Note:
-    """How a value came about. `saved` is None once the note has been used up."""
-
-    __slots__ = ("call", "output", "parents", "saved", "serial")
-
-    def __init__(
-        self,
-        call: Call,
-        parents: tuple[Any, ...],
-        saved: tuple[Any, ...] | None,
-        output: Any,
-        serial: int,
-    ) -> None:
-        self.call, self.parents, self.saved, self.output, self.serial = (
-            call,
-            parents,
-            saved,
-            output,
-            serial,
-        )
-
-
-class Continued(Call):
-    """A call whose gradient goes on with the sums that cotangents have come to so far: control
-    flow, whose own contributions must be added one by one, as if its ops stood in the tape.
-
-    `pull(xs, g, parents, sums)` takes the operands, the cotangents of results by position, the
-    parents whose cotangents are wanted (None for others) and their sums so far (None: nothing yet);
-    it gives the new sums by parent.
-    """
-
-    __slots__ = ("owes", "pull")
-    pull: Callable[..., dict[Any, Value]]
-    owes: bool  # whether it takes, and gives to leaves, sums that are not added up yet
-
-
-class Part(Call):
-    """A call that gives a part of its first operand which in eager code is a value of its own: its
-    cotangents are added there one by one as they arrive.
-
-    `widen(g)` is the cotangent of the operand with one of the part in it and -0.0 elsewhere,
-    `read(sum)` the part's sum in the operand's, `put(sum, total)` the operand's with another one.
-    """
-
-    __slots__ = ("put", "read", "was", "widen")
-    widen: Callable[[Value], Value]
-    read: Callable[[Value], Value]
-    put: Callable[[Value, Value], Value]
-    was: Any  # what the value's note was before it became a part, if it was a value before
-
-
-#: whether a value that has become a part is followed there; gradients of gradients follow it to
-#: where it was before
-parting: ContextVar[bool] = ContextVar("weft_parting", default=True)
-
-
-@contextmanager
-def apart(wanted: bool = True) -> Iterator[None]:
-    """While what has become a part is not followed there."""
-    token = parting.set(parting.get() and not wanted)
-    try:
-        yield
-    finally:
-        parting.reset(token)
-
-
-def _leads(n: Note) -> tuple[Any, ...]:
-    """Where cotangents of a note go."""
-    call = n.call
-    if call.__class__ is Part and call.was is not None and not parting.get():
-        return (call.was,)
-    return n.parents
-
-
-class Row(Call):
-    """A call that puts its operands behind each other; in eager code they stay values of their own:
-    cotangents go on to each of them as they arrive.
-
-    `split` has a function per operand for its part of a cotangent, `join(sums)` is the whole's sum,
-    of which those of some operands may be missing.
-    """
-
-    __slots__ = ("join", "split")
-    split: Sequence[Callable[[Value], Value]]
-    join: Callable[[Sequence[Value | None]], Value]
-
-
-class Pick(NamedTuple):
-    """One result of a note whose call had several. Control flow has others: what a path computed on
-    the way, by its note there.
-    """
-
-    note: Note
-    position: Any
-
-    @property
-    def serial(self) -> int:
-        return self.note.serial
-
-
-class Absent:
-    """Stands for the data of a value that a gradient does not read: its type is known, its
-    elements are gone.
-    """
-
-    __slots__ = ("type",)
-
-    def __init__(self, type_: TensorType) -> None:
-        self.type = type_
-
-
-next_serial: list[Callable[[], int]] = [
-    itertools.count().__next__
-]  # the runtime puts its native counter here
 
 
 def note(call: Call, xs: tuple[Any, ...], outs: tuple[Value, ...]) -> None:
@@ -277,7 +150,8 @@ def pull(
     wanted notes are one with others.
     """
     stops = frozenset(wanted or ())
-    with apart(create_graph):
+    following = apart() if create_graph else nullcontext()
+    with following:
         needed = None if wanted is None else _leading_to(stops, [n for n, _ in ys])
     pending: dict[Note, Any] = {}
     heap: list[tuple[int, Note]] = []
@@ -296,7 +170,7 @@ def pull(
                 picked = target.__class__ is Pick
                 n, position = (target.note, target.position) if picked else (target, None)
                 if n.call.__class__ is Part:
-                    whole = _leads(n)[0]
+                    whole = leads_to(n)[0]
                     target, g = whole, n.call.widen(g) if whole is n.parents[0] else g
                     continue
                 if n.call.__class__ is Row:
@@ -314,7 +188,9 @@ def pull(
             target, g = left.pop()
 
     def is_wanted(target: Any) -> bool:
-        return target is not None and (needed is None or target in stops or _note(target) in needed)
+        return target is not None and (
+            needed is None or target in stops or note_of(target) in needed
+        )
 
     def launched(n: Note, g: Any) -> bool:
         """Whether the gradient of a planned call could be launched without asking its vjp."""
@@ -364,8 +240,8 @@ def pull(
                 continue
             picked = target.__class__ is Pick
             n, position = (target.note, target.position) if picked else (target, None)
-            if n.call.__class__ is Part and _leads(n)[0] is not n.parents[0]:
-                left.append((_leads(n)[0], total))
+            if n.call.__class__ is Part and leads_to(n)[0] is not n.parents[0]:
+                left.append((leads_to(n)[0], total))
             elif n.call.__class__ is Part:
                 whole = _sum(n.parents[0], _sum)
                 wide = n.call.widen(total) if whole is None else n.call.put(whole, total)
@@ -394,11 +270,11 @@ def pull(
                 now = None if all(s is None for s in of) else target.call.join(of)
                 break
             if target.__class__ is not Note or target.call.__class__ is not Part:
-                now = pending.get(_note(target))
+                now = pending.get(note_of(target))
                 if target.__class__ is Pick and now is not None:
                     now = now.get(target.position)
                 break
-            if (whole := _leads(target)[0]) is target.parents[0]:
+            if (whole := leads_to(target)[0]) is target.parents[0]:
                 parts.append(target.call)
             target = whole
         for part in reversed(parts if now is not None else []):
@@ -408,10 +284,10 @@ def pull(
     # a gradient that is only run: neither noted nor captured
     straight = not create_graph and capturing.now is None
 
-    with standard_mode(), enable_grad() if create_graph else no_grad(), apart(create_graph):
+    with standard_mode(), enable_grad() if create_graph else no_grad(), following:
         for target, g in ys:
             if target is not None and (
-                needed is None or target in stops or _note(target) in needed
+                needed is None or target in stops or note_of(target) in needed
             ):
                 arrive(target, g)
         while heap:
@@ -439,50 +315,10 @@ def paid(x: Any) -> Any:
 owed: list[Any] = [Leaf]
 
 
-#: calls whose results have no sums of their own: parts of lists, and what is put together of them
-PARTS = (Part, Row)
-
-
-def frontier(
-    roots: Sequence[Any],
-    since: int,
-    parts_since: int | None = None,
-    types: dict[Any, Any] | None = None,
-) -> list[Any]:
-    """The notes older than `since`, and leaves, that newer ones lead to. Older `PARTS` are gone
-    through if they were made since `parts_since`; `types` is told of what they are parts of.
-    """
-    parts_since = since if parts_since is None else parts_since
-    found: dict[Any, None] = {}
-    seen: set[Any] = set()
-    stack = [r for r in reversed(roots) if r is not None]
-    while stack:
-        target = stack.pop()
-        if target in seen:
-            continue
-        seen.add(target)
-        n = target.note if isinstance(target, Pick) else target
-        if isinstance(n, Leaf) or (
-            n.serial < since and (n.serial < parts_since or n.call.__class__ not in PARTS)
-        ):
-            found[target] = None
-            continue
-        if types is not None and n.call.__class__ in PARTS:
-            leads = _leads(n)
-            of = n.call.types if leads is n.parents else (n.call.out,)
-            types.update(zip(leads, of, strict=True))
-        stack.extend(p for p in reversed(_leads(n)) if p is not None)
-    return list(found)
-
-
 def _split(n: Note, g: Value, wanted: Callable[[Any], bool]) -> list[tuple[Any, Value]]:
     """What arrives at the parts of a row."""
     parts = zip(n.parents, n.call.split, strict=True)  # type: ignore[attr-defined]
     return [(p, of(g)) for p, of in parts if wanted(p)]
-
-
-def _note(target: Any) -> Any:
-    return target.note if target.__class__ is Pick else target
 
 
 def _all_results(n: Note, given: dict[int, Value]) -> tuple[Value, ...]:
@@ -499,18 +335,18 @@ zeros_for: list[
 def _leading_to(targets: frozenset[Any], roots: list[Any]) -> set[Any]:
     """The notes from which some target can be reached, not counting the targets themselves."""
     leads: dict[Any, bool] = {}
-    stack = [(_note(r), False) for r in roots if r is not None]
+    stack = [(note_of(r), False) for r in roots if r is not None]
     while stack:
         n, done = stack.pop()
         if done:
             leads[n] = any(
-                p in targets or leads.get(_note(p), False) for p in _leads(n) if p is not None
+                p in targets or leads.get(note_of(p), False) for p in leads_to(n) if p is not None
             )
         elif n not in leads:
             leads[n] = False
             if n.__class__ is not Leaf and n not in targets:
                 stack.append((n, True))
-                stack.extend((_note(p), False) for p in _leads(n) if p is not None)
+                stack.extend((note_of(p), False) for p in leads_to(n) if p is not None)
     return {n for n, yes in leads.items() if yes}
 
 
