@@ -170,6 +170,7 @@ def climbed(k, z, w):
     return climbed(k - 1, h * z.sin(), w) * h + z * w[1]
 
 
+@pytest.mark.alone
 def test_they_take_as_long_as_calls_are_many():
     """What calls and their reverses gave is kept: it is not computed for every call around."""
 
