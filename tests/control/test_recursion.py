@@ -458,6 +458,7 @@ def test_a_tree_is_trained_with_the_bits_of_eager_code():
     assert run(True) == run(False)
 
 
+@pytest.mark.alone
 def test_a_gradient_takes_as_long_as_calls_are_many():
     """What calls gave is kept: nothing is computed once for every call around it."""
     f = whole(lambda n, x: wf.grad(lambda z: deep_sum(n, z).sum())(x))
