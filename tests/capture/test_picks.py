@@ -151,3 +151,25 @@ def test_what_was_picked_is_used_by_calls_and_attributes():
 
     with pytest.raises(CaptureError, match=r"one of several things \(Layer, Layer, Layer\)"):
         wf.compile(f, fallback=False)(X)
+
+
+class Node:
+    def __init__(self, value):
+        self.value = value
+
+
+def attributes_that_may_be_missing(x, y):
+    one, other = Node(x), Node(y)
+    if x.min() < -1:
+        other.more = x * y
+    if x.sum() > 0:
+        one = other
+    found = getattr(one, "more", y * 2)
+    if hasattr(one, "more"):
+        found = found + 1
+    return found, hasattr(one, "value"), int(hasattr(one, "more")), getattr(one, "least", None)
+
+
+def test_attributes_of_what_differs_between_paths_may_be_missing():
+    for x, y in ALL:
+        agree(attributes_that_may_be_missing, x, y)

@@ -334,7 +334,7 @@ def instead(x: Any, one: Pick, new: Any) -> Any:
 
 
 _READING = (isinstance, callable, len, type)
-_COMPUTING = (int, float, round, divmod, max, min, range, operator.index)
+_COMPUTING = (int, float, round, divmod, max, min, range, getattr, hasattr, operator.index)
 SPECIAL[operator.index] = _index
 SPECIAL[bool] = _of_one(bool, lambda one, _: filled(one))
 SPECIAL.update({f: _of_one(f, Pick.read) for f in _READING})

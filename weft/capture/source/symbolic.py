@@ -51,6 +51,7 @@ def branch(
         return (then if known else otherwise)()
     before = get()
     slots, regions, ends = Slots(), [], []
+    cells = getattr(get, "__closure__", None) or ()  # which functions called may assign to
     faults = Faults()
     for i, f in enumerate((then, otherwise)):
         region = Region()
@@ -60,6 +61,7 @@ def branch(
         def path(f: Thunk = f, region: Region = region, own: Slots = own) -> Any:
             result = raising(f)
             own.add(region)
+            own.containers.update({id(c): c for c in cells})
             return result, list(get()[: len(names)]), own.held()
 
         try:

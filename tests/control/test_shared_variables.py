@@ -1,0 +1,67 @@
+"""Variables that a path assigns to, and on another path a function that is called there."""
+
+import pytest
+from control_lab import agree
+from control_programs import X, Y
+
+
+def called_on_the_other_path(x, y):
+    def triple():
+        nonlocal x
+        x = x * 3
+
+    if x.sum() > 0:
+        x = x * 0.5
+    else:
+        triple()
+    return x * y
+
+
+def called_first(x, y):
+    def triple():
+        nonlocal x
+        x = x * 3
+
+    if x.sum() > 0:
+        triple()
+    elif y.sum() > 0:
+        x = y * 0.5
+    return x * y
+
+
+def called_in_a_branch_of_the_other(x, y):
+    best = None
+
+    def note(v):
+        nonlocal best
+        if best is None or v.sum() > best.sum():
+            best = v
+
+    for v in (x, y, x * y):
+        if v.max() > 2:
+            best = v * 0.5
+        elif v.min() < -1:
+            note(v)
+    return best, x * 2 if best is None else best * y
+
+
+def in_a_loop(x, y):
+    count = 0
+
+    def more(v):
+        nonlocal x, count
+        x, count = x * 0.5 + v, count + 1
+
+    for v in y:
+        if v > 1:
+            more(v)
+        elif x.sum() > 0:
+            x, count = x - v, count + 2
+    return x, count
+
+
+@pytest.mark.parametrize("f", [called_on_the_other_path, called_first,
+                               called_in_a_branch_of_the_other, in_a_loop])  # fmt: skip
+def test_each_path_leaves_what_it_assigned(f):
+    for x, y in ((X, Y), (-X, Y), (X, -Y), (-X.abs(), -Y.abs())):
+        agree(f, x, y)
