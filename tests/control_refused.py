@@ -182,15 +182,6 @@ def compared_text(x, y):
     return x if f"{x.sum().item():.0f}" == "2" else y
 
 
-@refused("text of tensors, another on each path", ONE_VALUE, "print it on each path")
-def two_texts(x, y):
-    if x.sum() > 0:
-        text = f"{x.sum().item():.2f}"
-    else:
-        text = "negative"
-    return text, y
-
-
 @refused(
     "whole powers of an exponent that depends on tensors",
     "below zero Python gives a float",

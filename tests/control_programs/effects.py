@@ -40,6 +40,15 @@ def returned_text(x, y):
     return total, {"said": [text, text.upper()]}
 
 
+@case("text of tensors, another on each path", (X, Y), (-X, Y))
+def two_texts(x, y):
+    if x.sum() > 0:
+        text = f"{x.sum().item():.2f}"
+    else:
+        text = "negative"
+    return text, y
+
+
 @case("assert", (X, Y), (-X, Y), (X * 100, Y))
 def asserted(x, y):
     n = 0
