@@ -26,9 +26,11 @@ tiny = pytest.mark.tiny
 def test_control_flow_is_statements_that_give_the_graph_again(case):
     source = check(compiled(case.function, *case.arguments[0]).captured.function)
     for args in case.arguments:
-        graph = compiled(case.function, *args).captured.function
+        captured = compiled(case.function, *args).captured
+        graph = captured.function
         _, other = again(graph)
         given = [a for a in args if isinstance(a, Value)]
+        given += [cell.value() for cell in captured.inputs.cells]
         want = outcome(lambda f=graph, given=given: evaluate(f, *given))
         assert outcome(lambda f=other, given=given: evaluate(f, *given)) == want, source
 

@@ -96,9 +96,9 @@ def test_the_users_frame_is_found_behind_ours_and_pythons():
     assert loc(y).text == "wf.exp(v)"
     z = wf.nn.functional.gelu(X)
     assert loc(z).text == "wf.nn.functional.gelu(X)" and loc(z).file == __file__
-    assert location._is_internal(time.__spec__.origin) is False  # built in: no file
-    assert location._is_internal(location.linecache.__file__)
-    assert not location._is_internal(pytest.__file__)
+    assert location.is_internal(time.__spec__.origin) is False  # built in: no file
+    assert location.is_internal(location.linecache.__file__)
+    assert not location.is_internal(pytest.__file__)
 
 
 def test_a_place_seen_before_is_cheap():
