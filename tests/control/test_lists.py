@@ -291,3 +291,32 @@ def test_a_step_moves_only_the_rows_it_adds():
     assert len(puts) >= 4  # two forward, and the cotangents of what each loop goes through
     inside = [s for s in puts if s.operands[0].block is s.operands[-1].block]
     assert len(inside) >= 3
+
+
+def some(x):
+    """As many elements as are positive, for inputs of any size."""
+    out = [x]
+    for v in x:
+        if v > 0:
+            out.append(x * v)
+    return out, len(out)
+
+
+def in_two_rooms(x):
+    """Rows that loops inside of each other put behind elements of one path."""
+    out = [x]
+    if x.sum() > 0:
+        out.append(x * 2)
+    for v in x:
+        out.append(out[-1] + v)
+        for w in x:
+            out.append(x * w)
+    return out, len(out)
+
+
+@pytest.mark.parametrize("f", [some, in_two_rooms])
+def test_lengths_of_values_for_inputs_of_other_sizes(f):
+    compiled = wf.compile(f, fallback=False)
+    for n in (3, 3, 4, 5, 4, 2, 7):
+        x = wf.arange(n) * 1.0
+        assert bits(compiled(x)) == bits(f(x))

@@ -47,6 +47,13 @@ class Lengths:
 
     def full(self, leaves: list[Any]) -> list[Any]:
         """The arguments of a call, and what the program finds in it."""
+        while True:  # until no room has grown: a loop may end by any of them
+            known = dict(self.rooms)
+            out = self._full(leaves)
+            if len(self.captured.rooms) < 2 or known == self.rooms:
+                return out
+
+    def _full(self, leaves: list[Any]) -> list[Any]:
         out = list(leaves)
         for i, node in enumerate(self.captured.found):
             known = _constant(node)
@@ -81,15 +88,18 @@ class Lengths:
         )  # fmt: skip
 
     def _made(self, what: Any, leaves: list[Any], captured: Callable[[], Captured]) -> Executable:
-        """A program at the sizes of these arguments; those not found yet are none."""
-        late = self.symbols.arguments + len(self.symbols.found) - len(leaves)
-        sizes = [leaves[i] for i, a in self.symbols.places if a == ITSELF and i < len(leaves)]
+        """A program at the sizes of these arguments; those not found yet are none, and rooms are
+        what was enough so far.
+        """
+        late = range(len(leaves) - self.symbols.arguments, len(self.symbols.found))
+        every = [*leaves, *[self.rooms.get(i, 0) for i in late]]
+        sizes = [every[i] for i, a in self.symbols.places if a == ITSELF]
         key = (what, *sizes, *[x.type for x in leaves if isinstance(x, Value)])
         found = self.made.get(key)
         if found is None:
             if len(self.made) >= KEPT:
                 self.made.clear()
-            found = self.build(instantiate(captured(), [*leaves, *[0] * late]))
+            found = self.build(instantiate(captured(), every))
             self.made[key] = found
         return found
 
@@ -112,7 +122,7 @@ class Lengths:
 
     fit = fits
 
-    def make(self, programs: dict[Any, list[Any]], key: Any, leaves: list[Any]) -> Lengths:
+    def for_call(self, programs: dict[Any, list[Any]], key: Any, leaves: list[Any]) -> Lengths:
         """Itself, for calls of another kind too."""
         programs.setdefault(key, []).append(self)
         return self
