@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.autodiff.backward import constant
-from weft.autodiff.mode import no_grad
+from weft.autodiff.mode import enable_grad, no_grad
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.refusal import Left, refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
@@ -288,6 +288,7 @@ def _those_there(x: list[Any]) -> Value:
     return rows
 
 
+@enable_grad
 def put(rows: Value, count: Value, x: list[Any]) -> tuple[Value, Value]:
     """Rows with elements from `count` on, and how many there are then."""
     for v in x:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.mode import enable_grad
 from weft.capture.aliases import Names
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import Raised, later
@@ -135,7 +136,8 @@ class Loop(Variables):
         ]
         inits = [self._init(i, leaves[i]) for i in at]
         test, body = Region(), Region()
-        params, notes = state_params(body, [x.type for x in inits])
+        with enable_grad():  # what steps pass on keeps its history inside no_grad() too
+            params, notes = state_params(body, [x.type for x in inits])
         test.leaves = body.leaves
         test.starts = body.starts = {
             note: x.note for note, x in zip(notes, inits, strict=True) if note is not None
@@ -194,14 +196,12 @@ class Loop(Variables):
             raise Again
         values = self._values(leaves, form, at, inits, [now.get(id(x), x) for x in found])
         self._find_fixed(form, [i for i, p, v in zip(at, params, values, strict=True) if p is v])
-        outs = build_while(
-            inits,
-            notes,
+        pieces = (
             (test, params, [truth(value, "while")]),
             (body, params, [settled(v) for v in values]),
-            self.checkpoint,
-            self.growth.runs(),
         )
+        with enable_grad():
+            outs = build_while(inits, notes, *pieces, self.checkpoint, self.growth.runs())
         final = list(leaves)
         for i, o in zip(at, outs, strict=True):
             kind = type(stands[i])
