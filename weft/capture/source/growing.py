@@ -175,7 +175,7 @@ class Growth:
                     x[i] = Run(v.rows, v.numbers)
 
 
-@enable_grad
+@enable_grad()
 def _put(run: Run, more: list[Any]) -> Run:
     """A run with what a step has appended."""
     if row_type(more) is not run.loop.type or _count(more) != run.loop.rows:
