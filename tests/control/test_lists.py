@@ -320,3 +320,22 @@ def test_lengths_of_values_for_inputs_of_other_sizes(f):
     for n in (3, 3, 4, 5, 4, 2, 7):
         x = wf.arange(n) * 1.0
         assert bits(compiled(x)) == bits(f(x))
+
+
+def keys_beside_a_list(x):
+    """Keys that steps add, in front of what a loop is found to count."""
+    out, d, c = [x], {"x": x}, x * 2
+    for _ in x:
+        if x.max() < 5 and d.get("y") is None:
+            d["y"] = x * 1.5
+        elif d.get("y") is not None:
+            c = (c + out[-1]) * 0.5
+            out.append(x.sin())
+    return c, out, len(out), d["x"], d.get("y")
+
+
+def test_what_is_a_number_stays_one_beside_keys_that_steps_add():
+    compiled = wf.compile(keys_beside_a_list, fallback=False)
+    for n in (3, 4, 6, 9):
+        x = wf.arange(n) * 1.0
+        assert bits(compiled(x)) == bits(keys_beside_a_list(x))

@@ -43,7 +43,7 @@ from weft.types.dtype import bool_
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
-_ROUNDS = 12  # of finding out what a loop changes
+_ROUNDS = 16  # of finding out what a loop changes
 
 
 class Loop(Variables):
@@ -66,6 +66,7 @@ class Loop(Variables):
         self.check, self.body, self.get, self.put = check, body, get, put
         self.checkpoint = checkpoint
         self.slots = Slots()
+        self.form: Form | None = None  # of the state
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
         self.numbers: dict[int, Any] = {}  # those that stay numbers to Python: as what
         self.fixed: tuple[Any, set[int]] = None, set()  # of a form: elements that no step changes
@@ -128,6 +129,9 @@ class Loop(Variables):
         ]
         start = self.unions.widened(start)
         leaves, form = flatten(start)
+        if form != self.form:  # what is known by leaf is of another one
+            self.form, self.lifted, self.numbers = form, {}, {}
+            self.pairs.clear()
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [
             i
