@@ -5,7 +5,7 @@ from control_lab import bits, slopes
 
 import weft as wf
 from weft import nn
-from weft.errors import CaptureError
+from weft.errors import CaptureError, CaptureWarning
 
 
 def outputs(x, w, b):
@@ -339,3 +339,25 @@ def test_what_is_a_number_stays_one_beside_keys_that_steps_add():
     for n in (3, 4, 6, 9):
         x = wf.arange(n) * 1.0
         assert bits(compiled(x)) == bits(keys_beside_a_list(x))
+
+
+def shrinking(x, y):
+    """Elements that a path takes away which may have none."""
+    out = []
+    for _ in y:
+        if len(out) > 1:
+            x = out.pop()
+        if len(out) > 1:
+            x = out.pop()
+        if x.min() < 0.2:
+            out.append(x * 0.5)
+        y = (out[0] - x).tanh()
+    return y
+
+
+def test_lists_that_shrink_on_paths_that_are_not_taken():
+    x, y = wf.tensor([-1.0, 2.0, 3.0]), wf.ones(3)
+    with pytest.raises(CaptureError, match="lists that every path has elements of"):
+        wf.compile(shrinking, fallback=False)(x, y)
+    with pytest.warns(CaptureWarning, match="runs eagerly"):
+        assert bits(wf.compile(shrinking)(x, y)) == bits(shrinking(x, y))

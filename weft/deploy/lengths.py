@@ -20,6 +20,7 @@ from weft.capture.instantiate import instantiate
 from weft.capture.stacks import ENDED
 from weft.capture.structure import LEAF
 from weft.control.host import silent
+from weft.errors import CaptureError, ShapeError
 from weft.ir import Function, Node
 from weft.ops.define import Value, constant
 from weft.runtime.executable import Executable, fits, unchanged
@@ -66,6 +67,7 @@ class Lengths:
                 counter = self._made(("count", i), given, partial(self._counting, node))
                 n = int(counter(given).item())
                 if i not in self.captured.rooms:
+                    n = max(n, 0)  # of a path that is not taken it may be anything
                     break
                 n %= ENDED
                 if n <= room:
@@ -99,7 +101,14 @@ class Lengths:
         if found is None:
             if len(self.made) >= KEPT:
                 self.made.clear()
-            found = self.build(instantiate(captured(), every))
+            try:
+                found = self.build(instantiate(captured(), every))
+            except ShapeError as e:  # of a path that may not be taken
+                name = self.captured.function.name
+                hint = "keep lists that shrink out of it, or run it eagerly"
+                raise CaptureError(
+                    name, expected="lists that every path has elements of", got=str(e), hint=hint
+                ) from e
             self.made[key] = found
         return found
 
@@ -132,6 +141,11 @@ class Lengths:
         """What was found in the call that was looked at last, if it came to that."""
         call = self.latest.call
         return None if call is None else self.sizes(call[1])
+
+    def prepare(self) -> None:
+        """Make the program for the call that was looked at last, if it came to that."""
+        if self.latest.call is not None:
+            self.at(self.latest.call[1])
 
     def sizes(self, full: list[Any]) -> tuple[int, ...]:
         """What was found, of all."""
