@@ -167,11 +167,12 @@ class Loop(Variables):
         def checked() -> Any:
             self._place(stand)
             placed = {k: x.data for k, (x, _, _) in test.written.items()}
+            first = flatten([self.held(i, x) for i, x in enumerate(self.get())])[0]
             value = self._check(stand[2], [flag for flag, _ in stand[3]])
             changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
             held = [self.held(i, x) for i, x in enumerate(self.get())]
             now = flatten(held)[0]
-            if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
+            if changed or any(a is not b for a, b in zip(now, first, strict=True)):
                 raise Changing("a loop", expected="a condition that changes nothing")
             return value
 
