@@ -43,7 +43,7 @@ from weft.types.dtype import bool_
 
 Thunk = Callable[[], Any]
 Put = Callable[..., None]
-_ROUNDS = 16  # of finding out what a loop changes
+_ROUNDS = 12  # of finding out what a loop changes
 
 
 class Loop(Variables):
@@ -129,8 +129,12 @@ class Loop(Variables):
         ]
         start = self.unions.widened(start)
         leaves, form = flatten(start)
-        if form != self.form:  # what is known by leaf is of another one
-            self.form, self.lifted, self.numbers = form, {}, {}
+        if form != self.form:  # other leaves have the numbers that were theirs
+            now = {p: i for i, p in enumerate(_paths(form))}
+            moved = {i: now[p] for i, p in enumerate(_paths(self.form or form)) if p in now}
+            self.lifted = {moved[i]: x for i, x in self.lifted.items() if i in moved}
+            self.numbers = {moved[i]: x for i, x in self.numbers.items() if i in moved}
+            self.form = form
             self.pairs.clear()
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [
@@ -398,6 +402,13 @@ _LEFT = (
     "one that a try around the loop handles",
     "leave the loop by a flag, and raise behind it",
 )
+
+
+def _paths(form: Form) -> list[tuple[int, ...]]:
+    """Where each leaf of a structure is."""
+    if form.kind is None:
+        return [()]
+    return [(i, *p) for i, part in enumerate(form.children) for p in _paths(part)]
 
 
 class Changing(CaptureError):
