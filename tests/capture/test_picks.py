@@ -173,3 +173,24 @@ def attributes_that_may_be_missing(x, y):
 def test_attributes_of_what_differs_between_paths_may_be_missing():
     for x, y in ALL:
         agree(attributes_that_may_be_missing, x, y)
+
+
+def one_that_a_path_chose(x, y):
+    z = x if x.sum() > 0 else y
+    return x + 1 if z is y else x
+
+
+def one_that_a_step_chose(x, y):
+    low = high = None
+    while x.sum() < 9:
+        x = x + 1
+        low = x * 2
+        if x.max() > 4:
+            high = low
+    return x + 1 if low is high else x
+
+
+@pytest.mark.parametrize("f", [one_that_a_path_chose, one_that_a_step_chose])
+def test_whether_two_tensors_are_one_that_may_be_is_refused(f):
+    with pytest.raises(CaptureError, match="`is` between tensors that may be one"):
+        wf.compile(f, fallback=False)(X, Y)

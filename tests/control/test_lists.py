@@ -5,7 +5,7 @@ from control_lab import bits, slopes
 
 import weft as wf
 from weft import nn
-from weft.errors import CaptureError
+from weft.errors import CaptureError, CaptureWarning
 
 
 def outputs(x, w, b):
@@ -291,3 +291,73 @@ def test_a_step_moves_only_the_rows_it_adds():
     assert len(puts) >= 4  # two forward, and the cotangents of what each loop goes through
     inside = [s for s in puts if s.operands[0].block is s.operands[-1].block]
     assert len(inside) >= 3
+
+
+def some(x):
+    """As many elements as are positive, for inputs of any size."""
+    out = [x]
+    for v in x:
+        if v > 0:
+            out.append(x * v)
+    return out, len(out)
+
+
+def in_two_rooms(x):
+    """Rows that loops inside of each other put behind elements of one path."""
+    out = [x]
+    if x.sum() > 0:
+        out.append(x * 2)
+    for v in x:
+        out.append(out[-1] + v)
+        for w in x:
+            out.append(x * w)
+    return out, len(out)
+
+
+@pytest.mark.parametrize("f", [some, in_two_rooms])
+def test_lengths_of_values_for_inputs_of_other_sizes(f):
+    compiled = wf.compile(f, fallback=False)
+    for n in (3, 3, 4, 5, 4, 2, 7):
+        x = wf.arange(n) * 1.0
+        assert bits(compiled(x)) == bits(f(x))
+
+
+def keys_beside_a_list(x):
+    """Keys that steps add, in front of what a loop is found to count."""
+    out, d, c = [x], {"x": x}, x * 2
+    for _ in x:
+        if x.max() < 5 and d.get("y") is None:
+            d["y"] = x * 1.5
+        elif d.get("y") is not None:
+            c = (c + out[-1]) * 0.5
+            out.append(x.sin())
+    return c, out, len(out), d["x"], d.get("y")
+
+
+def test_what_is_a_number_stays_one_beside_keys_that_steps_add():
+    compiled = wf.compile(keys_beside_a_list, fallback=False)
+    for n in (3, 4, 6, 9):
+        x = wf.arange(n) * 1.0
+        assert bits(compiled(x)) == bits(keys_beside_a_list(x))
+
+
+def shrinking(x, y):
+    """Elements that a path takes away which may have none."""
+    out = []
+    for _ in y:
+        if len(out) > 1:
+            x = out.pop()
+        if len(out) > 1:
+            x = out.pop()
+        if x.min() < 0.2:
+            out.append(x * 0.5)
+        y = (out[0] - x).tanh()
+    return y
+
+
+def test_lists_that_shrink_on_paths_that_are_not_taken():
+    x, y = wf.tensor([-1.0, 2.0, 3.0]), wf.ones(3)
+    with pytest.raises(CaptureError, match="lists that every path has elements of"):
+        wf.compile(shrinking, fallback=False)(x, y)
+    with pytest.warns(CaptureWarning, match="runs eagerly"):
+        assert bits(wf.compile(shrinking)(x, y)) == bits(shrinking(x, y))

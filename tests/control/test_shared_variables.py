@@ -60,8 +60,24 @@ def in_a_loop(x, y):
     return x, count
 
 
+def in_a_loop_inside_of_a_loop(x, y):
+    def more(v):
+        nonlocal x
+        if v.sum() > 0:
+            x = x * 0.5 + v
+
+    n = 0
+    while n < 3 and x.max() < 9:
+        n += 1
+        for v in y:
+            x = (x + v).tanh()
+        more(y)
+    return x, n
+
+
 @pytest.mark.parametrize("f", [called_on_the_other_path, called_first,
-                               called_in_a_branch_of_the_other, in_a_loop])  # fmt: skip
+                               called_in_a_branch_of_the_other, in_a_loop,
+                               in_a_loop_inside_of_a_loop])  # fmt: skip
 def test_each_path_leaves_what_it_assigned(f):
     for x, y in ((X, Y), (-X, Y), (X, -Y), (-X.abs(), -Y.abs())):
         agree(f, x, y)

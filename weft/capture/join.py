@@ -7,7 +7,9 @@ chooses; anything else is an error that shows both.
 
 from __future__ import annotations
 
+import dataclasses
 import dis
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from types import CodeType
@@ -176,10 +178,11 @@ def join(
     not made was there before.
     """
     pairs = _Pairs(ends, regions)
-    result = _pair(what, RESULT, a[0], b[0], pairs, paths)
+    result = _pair(what, RESULT, *pairs.held(a[0], b[0]), pairs, paths)
     variables = []
     for name, x, y in zip(names, a[1], b[1], strict=True):
         mark = len(pairs.chosen)
+        x, y = pairs.held(x, y)
         if x is UNDEFINED and left[0] and not is_undefined(y):
             x = blank(y)
         elif y is UNDEFINED and left[1] and not is_undefined(x):
@@ -194,7 +197,7 @@ def join(
         except CaptureError as e:
             pairs.forget(mark)
             variables.append(lambda _, e=e: Unjoined(e))
-    places = _pair(what, "a value assigned in place", a[2], b[2], pairs)
+    places = _pair(what, "a value assigned in place", *pairs.held(a[2], b[2]), pairs)
     made = pairs.made(choose)
     return result(made), [v(made) for v in variables], places(made)
 
@@ -213,6 +216,14 @@ class _Pairs:
     def end(self, side: int, x: Any) -> Any:
         """What a tensor was when its path ended."""
         return self.ends[side].get(id(x), x) if isinstance(x, Value) else x
+
+    def held(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Two structures in which lists, dicts, sets and dataclasses are what they were when their
+        path ended, but for two of which it depends on the path which it is.
+        """
+        if x is y or later.are_two(x, y, self.regions):
+            return x, y
+        return _held(x, self.ends[0]), _held(y, self.ends[1])
 
     def before(self, x: Value) -> bool:
         """Whether a tensor was there before the paths, and holds what it held."""
@@ -247,6 +258,30 @@ class _Pairs:
         if self.aliases is not None:
             self.aliases.join(self.time, out, *parts)
         return out
+
+
+def _held(x: Any, held: dict[Any, Any]) -> Any:
+    if dataclasses.is_dataclass(x) and isinstance(getattr(x, "__dict__", None), dict):
+        inside = _held(x.__dict__, held)
+        if inside is x.__dict__:
+            return x
+        out: Any = object.__new__(type(x))
+        out.__dict__.update(inside)
+        return out
+    content = held.get(id(x), x) if type(x) in (list, dict, set) else x
+    if isinstance(content, dict):
+        parts: Any = {k: _held(v, held) for k, v in content.items()}
+        kept = content is x and all(v is content[k] for k, v in parts.items())
+    elif isinstance(content, list | tuple) and type(x) is not set:
+        parts = [_held(v, held) for v in content]
+        kept = content is x and all(map(operator.is_, parts, content))
+    else:
+        return x if content is x else set(content)
+    if kept:
+        return x
+    if isinstance(x, tuple):
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    return parts
 
 
 def _half(what: str, name: str, x: Any, y: Any, paths: Paths) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.autodiff.backward import constant
-from weft.autodiff.mode import no_grad
+from weft.autodiff.mode import enable_grad, no_grad
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.refusal import Left, refused
 from weft.capture.structure import LEAF, SPECIAL, Form, flatten
@@ -139,6 +139,7 @@ class _Later:
     perhaps: type
     sides: Callable[[Any, Any], tuple[Any, Any]]
     united: Callable[[Any, Any, Sequence[Any]], tuple[Any, Any]]
+    are_two: Callable[[Any, Any, Sequence[Any]], bool]
     merged: Callable[[dict[Any, Any], dict[Any, Any]], tuple[Any, Any]]
     prepare: Callable[[list[Any]], Any]
     alike: Callable[[Any, Any], tuple[Any, Any]]
@@ -282,12 +283,13 @@ def _those_there(x: list[Any]) -> Value:
     if type_ is None:
         raise refused("a list", "elements of one type", "others", "append tensors of one type")
     number, n = size_to_find()
-    rows = full(0, shape=(n, *type_.shape), dtype=type_.dtype)
+    rows: Value = full(0, shape=(n, *type_.shape), dtype=type_.dtype)
     rows, count = put(rows, installed.lift(np.int64(0)), x)
     settle(number, count)
     return rows
 
 
+@enable_grad()
 def put(rows: Value, count: Value, x: list[Any]) -> tuple[Value, Value]:
     """Rows with elements from `count` on, and how many there are then."""
     for v in x:

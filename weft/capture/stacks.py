@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.autodiff.mode import enable_grad
 from weft.capture.chosen import TYPES, Chosen, Flag, as_chosen
 from weft.capture.refusal import refused
 from weft.capture.runs import GROWN, Maybe, Run, later as of_runs, refilled, same, size_to_find
@@ -199,6 +200,7 @@ def _values(v: Any) -> list[Value]:
 # a list as a stack
 
 
+@enable_grad()
 def stacked(x: list[Any], found: Spec | None = None) -> Stack:
     """All elements of a list as a stack, which the list is from now on."""
     if len(x) == 1 and type(x[0]) is Stack:
@@ -214,7 +216,7 @@ def stacked(x: list[Any], found: Spec | None = None) -> Stack:
     with _home(x):
         first = x[0] if x and type(x[0]) is Stack else empty(found, None)
         more = x[1:] if x and type(x[0]) is Stack else x
-        stack = absorbed(first, more)
+        stack: Stack = absorbed(first, more)
         refilled(x, [stack])
     return stack
 
@@ -227,6 +229,7 @@ def empty(found: Spec, room: Room | None) -> Stack:
     return Stack(form, kinds, rows, Chosen.of(_number(0)), 0, None if room else 0, room)
 
 
+@enable_grad()
 def enlarged(stack: Stack, n: Any) -> Stack:
     """A stack with rows for so many elements at least."""
     more = n - stack.rows[0].type.shape[0]
@@ -235,6 +238,7 @@ def enlarged(stack: Stack, n: Any) -> Stack:
     return stack.having(stack.count, stack.least, [_longer(r, more) for r in stack.rows])
 
 
+@enable_grad()
 def alike_before(x: list[Any], a: list[Any], b: list[Any]) -> bool:
     """Have a list be a stack that two paths leave as stacks of one size, where they left `a` and
     `b`, which are not. Whether there was one.
@@ -260,6 +264,7 @@ def _rows(x: list[Any]) -> Any:
     return next(((str(v.rows[0].type.shape[0]), id(v.room)) for v in found), None)
 
 
+@enable_grad()
 def absorbed(stack: Stack, more: Sequence[Any]) -> Stack:
     """A stack with more elements."""
     slots = _slots(more) if stack.room is None else 0
@@ -362,6 +367,7 @@ def element(x: list[Any], i: Any) -> Any:
     return stack.at(_place(stack, i, "list index out of range"))
 
 
+@enable_grad()
 def put(x: list[Any], i: Any, value: Any) -> None:
     """`x[i] = value`"""
     stack = stacked(x)
@@ -394,6 +400,7 @@ def _is_one(v: Any) -> bool:
     return type(v) not in (Run, Maybe, Stack)
 
 
+@enable_grad()
 def pop(x: list[Any], at: Any = -1) -> Any:
     """`x.pop(at)`"""
     if not isinstance(at, Value) and at == -1 and x and _is_one(x[-1]):
@@ -436,6 +443,7 @@ def alike(a: Any, b: Any) -> tuple[Any, Any]:
     return one, b.having(b.count, least, more=most - b.most)
 
 
+@enable_grad()
 def exact(x: list[Any]) -> Run:
     """All elements of a list as a run, of as many rows as there are elements."""
     stack = stacked(x)

@@ -264,7 +264,7 @@ def united(x: Any, y: Any, paths: Sequence[Any]) -> tuple[Any, Any]:
     """
     if x is y:
         return x, y
-    if type(x) is Pick or type(y) is Pick or differ(x, y) or _are_two(x, y, paths):
+    if type(x) is Pick or type(y) is Pick or differ(x, y) or are_two(x, y, paths):
         return _alike(x, y, paths)
     one, two = opened(x), opened(y)
     if one is None or two is None or one[0] != two[0]:
@@ -288,7 +288,7 @@ def differ(x: Any, y: Any) -> bool:
     return is_fit(x) and is_fit(y)
 
 
-def _are_two(x: Any, y: Any, paths: Sequence[Any]) -> bool:
+def are_two(x: Any, y: Any, paths: Sequence[Any]) -> bool:
     """Whether they are two containers that were there before, and may be changed under other
     names.
     """
@@ -381,4 +381,4 @@ class _Later:
 
 
 later = _Later()
-of_runs.united = united
+of_runs.united, of_runs.are_two = united, are_two

@@ -76,7 +76,7 @@ def element(rows: Value, at: Value, made: Value | None = None) -> Value:
     """
     with no_grad():
         out: Value = get_rows(rows, at, sizes=()) if made is None else made
-    if rows.note is None or not recording.get() or not rows.type.dtype.is_float:
+    if rows.note is None or not rows.type.dtype.is_float:
         return installed.tensor(out.data)
     return installed.tensor(out.data, _part(rows.type, rows.note, data_of(rows), at, out))
 
@@ -162,7 +162,7 @@ def _is_last(x: Value, rows: Value, count: Value) -> bool:
 
 def behind(rows: Value, parts: Sequence[Value]) -> Value:
     """`rows`, which are these elements and runs of them behind each other."""
-    if not recording.get() or not rows.type.dtype.is_float or all(p.note is None for p in parts):
+    if not rows.type.dtype.is_float or all(p.note is None for p in parts):
         return rows
     call = Row(concat, tuple([p.type for p in parts]), {"axis": 0}, rows.type)
     split: list[Any] = []
@@ -185,7 +185,7 @@ def _joined(whole: Any, types: Sequence[Any], sums: Sequence[Value | None]) -> V
 
 def together(rows: Value) -> Value:
     """All elements of a list as one tensor: in eager code it is a value of its own."""
-    if rows.note is None or not recording.get():
+    if rows.note is None:
         return rows
     call = Call(reshape, (rows.type,), {"shape": rows.type.shape}, rows.type)
     out = installed.tensor(rows.data)

@@ -236,6 +236,7 @@ class Compiled(Generic[P, R]):
         for _ in range(_TRIES):
             program = Lengths(captured, self.build)
             if program.fits(leaves) or program.found is None:
+                program.prepare()
                 return program
             captured = self._captured(of, leaves, form, program.found)
             captured = replace(captured, fast=self.fast_math)

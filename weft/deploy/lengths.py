@@ -20,6 +20,7 @@ from weft.capture.instantiate import instantiate
 from weft.capture.stacks import ENDED
 from weft.capture.structure import LEAF
 from weft.control.host import silent
+from weft.errors import CaptureError, ShapeError
 from weft.ir import Function, Node
 from weft.ops.define import Value, constant
 from weft.runtime.executable import Executable, fits, unchanged
@@ -47,6 +48,13 @@ class Lengths:
 
     def full(self, leaves: list[Any]) -> list[Any]:
         """The arguments of a call, and what the program finds in it."""
+        while True:  # until no room has grown: a loop may end by any of them
+            known = dict(self.rooms)
+            out = self._full(leaves)
+            if len(self.captured.rooms) < 2 or known == self.rooms:
+                return out
+
+    def _full(self, leaves: list[Any]) -> list[Any]:
         out = list(leaves)
         for i, node in enumerate(self.captured.found):
             known = _constant(node)
@@ -59,6 +67,7 @@ class Lengths:
                 counter = self._made(("count", i), given, partial(self._counting, node))
                 n = int(counter(given).item())
                 if i not in self.captured.rooms:
+                    n = max(n, 0)  # of a path that is not taken it may be anything
                     break
                 n %= ENDED
                 if n <= room:
@@ -81,15 +90,25 @@ class Lengths:
         )  # fmt: skip
 
     def _made(self, what: Any, leaves: list[Any], captured: Callable[[], Captured]) -> Executable:
-        """A program at the sizes of these arguments; those not found yet are none."""
-        late = self.symbols.arguments + len(self.symbols.found) - len(leaves)
-        sizes = [leaves[i] for i, a in self.symbols.places if a == ITSELF and i < len(leaves)]
+        """A program at the sizes of these arguments; those not found yet are none, and rooms are
+        what was enough so far.
+        """
+        late = range(len(leaves) - self.symbols.arguments, len(self.symbols.found))
+        every = [*leaves, *[self.rooms.get(i, 0) for i in late]]
+        sizes = [every[i] for i, a in self.symbols.places if a == ITSELF]
         key = (what, *sizes, *[x.type for x in leaves if isinstance(x, Value)])
         found = self.made.get(key)
         if found is None:
             if len(self.made) >= KEPT:
                 self.made.clear()
-            found = self.build(instantiate(captured(), [*leaves, *[0] * late]))
+            try:
+                found = self.build(instantiate(captured(), every))
+            except ShapeError as e:  # of a path that may not be taken
+                name = self.captured.function.name
+                hint = "keep lists that shrink out of it, or run it eagerly"
+                raise CaptureError(
+                    name, expected="lists that every path has elements of", got=str(e), hint=hint
+                ) from e
             self.made[key] = found
         return found
 
@@ -112,7 +131,7 @@ class Lengths:
 
     fit = fits
 
-    def make(self, programs: dict[Any, list[Any]], key: Any, leaves: list[Any]) -> Lengths:
+    def for_call(self, programs: dict[Any, list[Any]], key: Any, leaves: list[Any]) -> Lengths:
         """Itself, for calls of another kind too."""
         programs.setdefault(key, []).append(self)
         return self
@@ -122,6 +141,11 @@ class Lengths:
         """What was found in the call that was looked at last, if it came to that."""
         call = self.latest.call
         return None if call is None else self.sizes(call[1])
+
+    def prepare(self) -> None:
+        """Make the program for the call that was looked at last, if it came to that."""
+        if self.latest.call is not None:
+            self.at(self.latest.call[1])
 
     def sizes(self, full: list[Any]) -> tuple[int, ...]:
         """What was found, of all."""

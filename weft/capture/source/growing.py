@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from weft.autodiff.mode import enable_grad
 from weft.capture.chosen import Chosen, as_chosen
 from weft.capture.refusal import refused
 from weft.capture.runs import (
@@ -174,6 +175,7 @@ class Growth:
                     x[i] = Run(v.rows, v.numbers)
 
 
+@enable_grad()
 def _put(run: Run, more: list[Any]) -> Run:
     """A run with what a step has appended."""
     if row_type(more) is not run.loop.type or _count(more) != run.loop.rows:

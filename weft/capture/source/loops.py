@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.autodiff.mode import enable_grad
 from weft.capture.aliases import Names
 from weft.capture.chosen import TYPES, Chosen, Flag
 from weft.capture.effects import Raised, later
@@ -65,6 +66,7 @@ class Loop(Variables):
         self.check, self.body, self.get, self.put = check, body, get, put
         self.checkpoint = checkpoint
         self.slots = Slots()
+        self.form: Form | None = None  # of the state
         self.lifted: dict[int, TensorType] = {}  # numbers that change: by leaf, as what
         self.numbers: dict[int, Any] = {}  # those that stay numbers to Python: as what
         self.fixed: tuple[Any, set[int]] = None, set()  # of a form: elements that no step changes
@@ -127,6 +129,13 @@ class Loop(Variables):
         ]
         start = self.unions.widened(start)
         leaves, form = flatten(start)
+        if form != self.form:  # other leaves have the numbers that were theirs
+            now = {p: i for i, p in enumerate(_paths(form))}
+            moved = {i: now[p] for i, p in enumerate(_paths(self.form or form)) if p in now}
+            self.lifted = {moved[i]: x for i, x in self.lifted.items() if i in moved}
+            self.numbers = {moved[i]: x for i, x in self.numbers.items() if i in moved}
+            self.form = form
+            self.pairs.clear()
         fixed = self.fixed[1] if self.fixed[0] == form else ()
         at = [
             i
@@ -135,7 +144,8 @@ class Loop(Variables):
         ]
         inits = [self._init(i, leaves[i]) for i in at]
         test, body = Region(), Region()
-        params, notes = state_params(body, [x.type for x in inits])
+        with enable_grad():  # what steps pass on keeps its history inside no_grad() too
+            params, notes = state_params(body, [x.type for x in inits])
         test.leaves = body.leaves
         test.starts = body.starts = {
             note: x.note for note, x in zip(notes, inits, strict=True) if note is not None
@@ -161,11 +171,12 @@ class Loop(Variables):
         def checked() -> Any:
             self._place(stand)
             placed = {k: x.data for k, (x, _, _) in test.written.items()}
+            first = flatten([self.held(i, x) for i, x in enumerate(self.get())])[0]
             value = self._check(stand[2], [flag for flag, _ in stand[3]])
             changed = {k: x.data for k, (x, _, _) in test.written.items()} != placed
             held = [self.held(i, x) for i, x in enumerate(self.get())]
             now = flatten(held)[0]
-            if changed or any(a is not b for a, b in zip(now, flatten(stand[0])[0], strict=True)):
+            if changed or any(a is not b for a, b in zip(now, first, strict=True)):
                 raise Changing("a loop", expected="a condition that changes nothing")
             return value
 
@@ -194,14 +205,12 @@ class Loop(Variables):
             raise Again
         values = self._values(leaves, form, at, inits, [now.get(id(x), x) for x in found])
         self._find_fixed(form, [i for i, p, v in zip(at, params, values, strict=True) if p is v])
-        outs = build_while(
-            inits,
-            notes,
+        pieces = (
             (test, params, [truth(value, "while")]),
             (body, params, [settled(v) for v in values]),
-            self.checkpoint,
-            self.growth.runs(),
         )
+        with enable_grad():
+            outs = build_while(inits, notes, *pieces, self.checkpoint, self.growth.runs())
         final = list(leaves)
         for i, o in zip(at, outs, strict=True):
             kind = type(stands[i])
@@ -393,6 +402,13 @@ _LEFT = (
     "one that a try around the loop handles",
     "leave the loop by a flag, and raise behind it",
 )
+
+
+def _paths(form: Form) -> list[tuple[int, ...]]:
+    """Where each leaf of a structure is."""
+    if form.kind is None:
+        return [()]
+    return [(i, *p) for i, part in enumerate(form.children) for p in _paths(part)]
 
 
 class Changing(CaptureError):

@@ -42,7 +42,7 @@ from weft.capture.unions import Pick, kinds_of, later as of_unions, moved, numbe
 from weft.control.build import truth
 from weft.errors import CaptureError
 from weft.ops.creation import full
-from weft.ops.define import Value, data_of
+from weft.ops.define import Value, capturing, data_of
 from weft.ops.elementwise import equal, greater_equal, less, logical_and, where
 from weft.tensor.tensor import Tensor
 from weft.types.dtype import bool_, int64
@@ -270,6 +270,10 @@ def identical(x: Any, y: Any) -> Any:
         return x.read(lambda v: identical(v, y))
     if type(y) is Pick:
         return y.read(lambda v: identical(x, v))
+    if x is not y and all(isinstance(v, Value) and not is_number(v) for v in (x, y)):
+        aliases = getattr(capturing.now, "aliases", None)
+        if aliases is not None and aliases.may_be_one(x, y):
+            raise refuse("`is` between tensors that may be one", "a number that says which it is")
     return known(x) is known(y)
 
 

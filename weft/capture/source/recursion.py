@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft.autodiff.mode import enable_grad, recording
 from weft.capture.chosen import TYPES, Chosen, as_chosen
 from weft.capture.effects import Raised, finishing, handling, root
 from weft.capture.guards import same
@@ -205,6 +206,7 @@ class Outline:
         self.gives: list[_Leaf] = []
         self.found: list[Any] = []  # what it gave when it was run last
         self.it = Recursive(_fresh(name), ())
+        self.recording = recording.get()
         self.cells = _cells(f, given)
         self.blocks = len(finishing.stack), len(handling.stack)
         self.handled = bool(handling.stack)
@@ -228,7 +230,8 @@ class Outline:
         self.at = [i for i, x in enumerate(leaves) if isinstance(x, Value) or i in self.lifted]
         inits = [as_chosen(leaves[i]) for i in self.at]
         self.it.gives = tuple(g.type for g in self.gives if g.type is not None)
-        region, params = self.it.start([x.type for x in inits])
+        with enable_grad():  # what it passes on keeps its history inside no_grad() too
+            region, params = self.it.start([x.type for x in inits])
         stands = list(leaves)
         for i, x, p in zip(self.at, inits, params, strict=True):
             stands[i] = Chosen.of(p) if type(x) is Chosen else p
@@ -279,7 +282,9 @@ class Outline:
             values = self._values(*found)
         if not self.it.ended(values):
             raise _Again(self)
-        return self._put(self.it.emit(inits), leaves)
+        with enable_grad():
+            outs = self.it.emit(inits)
+        return self._put(outs, leaves)
 
     def _changed(
         self, region: Region, given: Any, stands: list[Any], own: set[int]
@@ -317,6 +322,8 @@ class Outline:
         leaves, form = flatten(given)
         if form != self.taken.children[0] or not _same_cells(self.cells):
             return False
+        if recording.get() is not self.recording:  # inside no_grad() it is another function
+            return False
         for i, (x, y) in enumerate(zip(self.leaves, leaves, strict=False)):
             if i in self.at:
                 symbol = as_chosen(x)
@@ -351,7 +358,9 @@ class Outline:
                 raise refused(_WHAT, expected, got)
         self._named_once(leaves)
         xs = [_as(as_chosen(self.leaves[i]), leaves[i]) for i in self.at]
-        return self._put(self.it.call(xs), leaves)
+        with enable_grad():
+            outs = self.it.call(xs)
+        return self._put(outs, leaves)
 
     # what it gives
 

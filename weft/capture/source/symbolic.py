@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from weft.autodiff.mode import enable_grad
 from weft.buffer.interchange import read_number
 from weft.capture import perhaps
 from weft.capture.aliases import is_unclear
@@ -109,7 +110,8 @@ def branch(
         rest = [i for i, way in enumerate(ways) if way not in _FLAGS]
         sides = [[settled(side[i]) for i in rest] for side in (left, right)]
         pieces = [(r, (), v) for r, v in zip(regions, sides, strict=True)]
-        made = iter(build_cond(pred, pieces) if rest else ())
+        with enable_grad():  # what a path passes on keeps its history inside no_grad() too
+            made = iter(build_cond(pred, pieces) if rest else ())
         flags = {way: pred if way[0] else logical_not(pred) for way in ways if way in _FLAGS}
         return [flags[way] if way in flags else next(made) for way in ways]
 
