@@ -81,3 +81,53 @@ def in_a_loop_inside_of_a_loop(x, y):
 def test_each_path_leaves_what_it_assigned(f):
     for x, y in ((X, Y), (-X, Y), (X, -Y), (-X.abs(), -Y.abs())):
         agree(f, x, y)
+
+
+def checked(x):
+    if x[0] > 1:
+        raise ValueError("large")
+    return x * 0.75
+
+
+def assigned_at_last(x, y):
+    best = None
+    try:
+        x = checked(x)
+    except LookupError:
+        pass
+    else:
+        y = (x if best is None else best).sin()
+    finally:
+        best = y
+    return x, y, best
+
+
+def assigned_at_last_and_handled(x, y):
+    best = None
+    try:
+        try:
+            x = checked(x)
+            y = (y if best is None else best) * 2
+        finally:
+            best = x * y
+    except ValueError:
+        return best * 3, x, y
+    return x, y, best
+
+
+def handled_behind(x, y):
+    best = y * 2
+    try:
+        try:
+            x = checked(x)
+        finally:
+            best, y = best + y, x
+    except ValueError:
+        x = best * 3
+    return x, y, best
+
+
+@pytest.mark.parametrize("f", [assigned_at_last, assigned_at_last_and_handled, handled_behind])
+def test_what_finally_assigns_on_a_path_that_raises_is_of_that_path(f):
+    for x, y in ((X, Y), (-X, Y), (X + 2, Y), (X - 5, -Y)):
+        agree(f, x, y)

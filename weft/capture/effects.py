@@ -16,6 +16,7 @@ from weft.capture.watch import (
     Raised as Ended,
     Watch,
     faults as faults,
+    finished,
     finishing as finishing,
     handler as handler,
     handling as handling,
@@ -37,12 +38,11 @@ class Raised(Ended):
 
     def finish(self) -> None:
         """Have the program raise here, from the line where it was said."""
-        for block in reversed(finishing.stack):
-            block.last()
-        for room in rooms():
-            room.end()
-        cause = [c if c is None else an_error(c) for c in self.cause]
-        tell(written("raise", (an_error(self.error), *cause)), loc=self.loc)
+        with finished():
+            for room in rooms():
+                room.end()
+            cause = [c if c is None else an_error(c) for c in self.cause]
+            tell(written("raise", (an_error(self.error), *cause)), loc=self.loc)
 
 
 def root() -> Any:

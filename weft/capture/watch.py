@@ -8,7 +8,8 @@ is now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from weft.capture.join import Slots, assign, blank
@@ -116,9 +117,8 @@ class Escaped(BaseException):
         """Do what is to be done on the way, and note what there is."""
         if self.error is None:  # noted already
             return
-        for last in reversed(finishing.stack[self.block.depth :]):
-            last.last()
-        self.block.escapes(self.error)
+        with finished(self.block.depth):
+            self.block.escapes(self.error)
         self.error = None
 
 
@@ -230,6 +230,23 @@ class finishing:
 
     def __exit__(self, *_: object) -> None:
         finishing.stack.remove(self)
+
+
+@contextmanager
+def finished(depth: int = 0) -> Iterator[None]:
+    """What a path that raises does on its way out of blocks: variables that this assigns to are
+    then what they are on other paths.
+    """
+    blocks = finishing.stack[depth:][::-1]
+    cells = [c for block in blocks for c in getattr(block.last, "__closure__", None) or ()]
+    before = [content_of(c) for c in cells]
+    try:
+        for block in blocks:
+            block.last()
+        yield
+    finally:
+        for cell, content in zip(cells, before, strict=True):
+            refill(cell, content)
 
 
 def handler(error: BaseException) -> handling | None:
