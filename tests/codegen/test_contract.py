@@ -373,14 +373,14 @@ def test_classes_of_every_stride(taps):
         same(computed(y, w, to_x, threads=2), oracle(y, w, to_x))
 
 
-@pytest.mark.parametrize("dilation", [1, 2, 3])
-@pytest.mark.parametrize(("stride", "pad"), [(2, 1), (3, 2), (2, 3), (2**40, 1)])
+@pytest.mark.parametrize(
+    ("stride", "pad", "dilation"),
+    [(2, 1, 1), (3, 2, 1), (3, 2, 2), (2, 3, 1), (2, 3, 2), (2, 3, 3), (2**40, 1, 1)],
+)
 def test_one_position_is_of_one_class(stride, pad, dilation):
     """There is no other part, but this one need not begin where its operands do, nor have terms."""
     rng = np.random.default_rng(6)
     x, w = values(rng, (2, 3, 1, 1), "f4"), values(rng, (4, 3, 3, 3), "f4")
-    if 1 + 2 * pad <= 2 * dilation:
-        pytest.skip("no result")
     forward, to_x, _ = conv(x, w, stride, pad, dilation)
     y = computed(x, w, forward)
     same(computed(y, w, to_x, threads=2), oracle(y, w, to_x))
